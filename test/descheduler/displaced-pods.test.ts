@@ -226,7 +226,9 @@ describe('pods that would be elsewhere if they came now', () => {
         let roomSince = 0;
         for (const { home, away, minutes, after } of steps) {
           world.failover = { repatriate: { after } };
-          const hadRoom = (world.fleet.room['home'] ?? 0) > (world.fleet.counts()['home'] ?? 0);
+          // What the last look filled was there for it.
+          const isFilledNow = world.moved.at(-1)?.at === world.now - LOOK_MS;
+          const hadRoom = isFilledNow || (world.fleet.room['home'] ?? 0) > (world.fleet.counts()['home'] ?? 0);
           world.fleet.room = { home, away };
           const hasRoom = home > (world.fleet.counts()['home'] ?? 0);
           if (hasRoom && !hadRoom) roomSince = world.now;
