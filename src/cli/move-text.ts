@@ -1,4 +1,5 @@
 import type { MigratedWorkload, WorkloadMigration } from '../api/workload-migration.ts';
+import { clusterInWords } from '../api/cluster.ts';
 import { cleanText } from '../kube/clean-text.ts';
 import { conditionOf } from '../kube/conditions.ts';
 import { counted } from '../kube/counted.ts';
@@ -9,11 +10,12 @@ export const MOVES_PAGE = 'guides/drain-and-migrate.md';
 const LONGEST_LINE = 2000;
 
 /** What was found before anything moved, a workload a line: `deployment/web: 3 pods: Fits`. */
-export function reportLines({ status = {} }: WorkloadMigration): string[] {
+export function reportLines({ spec, status = {} }: WorkloadMigration): string[] {
   return (status.workloads ?? []).map((one) => {
     const { pods, reason, message } = one;
     // It may have begun by the time that it is looked at.
     const hasBegun = reason === 'Moving' || reason === 'Moved';
+    if (pods === 0 && (hasBegun || reason === 'Fits')) return `${inText(one)}: no pods in ${clusterInWords(spec.from)}`;
     const found = hasBegun ? 'Fits' : message === undefined ? reason : `${reason}: ${message}`;
     return cleanText(`${inText(one)}: ${counted(pods, 'pod')}: ${found}`, LONGEST_LINE);
   });

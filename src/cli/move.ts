@@ -24,7 +24,8 @@ import {
   type DryRunFlags,
   type NamespaceFlags,
 } from './flags.ts';
-import { reportLines, resultLines, waitingFor } from './move-text.ts';
+import { MOVES_PAGE, reportLines, resultLines, waitingFor } from './move-text.ts';
+import { fixOfRefusal } from './refused-move.ts';
 import { inWords, type Viewer } from './viewer.ts';
 import { waitFor } from './wait-for.ts';
 import { workloadNamed } from './workload-arguments.ts';
@@ -171,8 +172,8 @@ async function followed(
     throw new CliError('nothing was moved, as not all of it fits', {
       exitCode: EXIT.findings,
       reason: fits?.message,
-      fix: 'make room or edit the policy, then try again; kubectl spillway clusters shows what is free',
-      page: 'guides/drain-and-migrate.md',
+      fix: fixOfRefusal(judged),
+      page: MOVES_PAGE,
     });
   }
   if (judged.status?.workloads?.length === 0) {

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { runProgram } from '../../src/cli/program.ts';
+import { fixOfRefusal } from '../../src/cli/refused-move.ts';
 import { reportLines, resultLines, waitingFor } from '../../src/cli/move-text.ts';
 import type { MigratedWorkload, WorkloadMigration } from '../../src/api/workload-migration.ts';
 import { MemoryApi } from '../fixtures/memory-api.ts';
@@ -39,6 +40,33 @@ describe('what is said of a migration', () => {
     ]);
     expect(reportLines(migration({ workloads: [hostile] })).join()).not.toContain('\u001B');
     expect(waitingFor(migration())).toEqual({ waitingFor: 'the manager to judge whether all of it fits' });
+  });
+
+  it('before: that there is nothing to move', () => {
+    const message = 'none of its pods is in member east';
+    const none = (['Fits', 'Moving', 'Moved'] as const).map((reason) => entry({ pods: 0, reason, message }));
+    expect([...new Set(reportLines(migration({ workloads: none })))]).toEqual([
+      'deployment/web: no pods in member east',
+    ]);
+    const gone = entry({ pods: 0, reason: 'NotFound', message: 'there is no such workload' });
+    expect(reportLines(migration({ workloads: [gone] }))).toEqual([
+      'deployment/web: 0 pods: NotFound: there is no such workload',
+    ]);
+  });
+
+  it.each<[MigratedWorkload['reason'][], RegExp]>([
+    [['DoesNotFit'], /^by what the reason says make room, .*nodeSelector.*kubectl spillway clusters/],
+    [['Unmovable', 'Fits'], /^with --leave-unmovable these pods stay/],
+    [['AlreadyMoving'], /^wait until the other one is over, .*kubectl get workloadmigrations -n shop/],
+    [['NoPolicy'], /^write a PlacementPolicy that chooses it, or label namespace shop/],
+    [['NotFound'], /^name the Deployment, StatefulSet or other workload/],
+    [
+      ['DoesNotFit', 'Unmovable', 'DoesNotFit'],
+      /^with --leave-unmovable [^;]*; by what the reason says [^;]*; kubectl/,
+    ],
+    [[], /^see kubectl spillway clusters: is east there, and does it answer\?/],
+  ])('what helps against a refusal for %j', (reasons, fix) => {
+    expect(fixOfRefusal(migration({ workloads: reasons.map((reason) => entry({ reason })) }))).toMatch(fix);
   });
 
   it('afterwards: how many of its pods moved, and why others did not', () => {
@@ -127,7 +155,7 @@ describe('the verb', () => {
     expect(await move('--all', '--from', 'a', '--wait')).toBe(5);
     expect(terminal.stdout.split('\n')[1]).toBe('deployment/web: 3 pods: DoesNotFit: no room');
     expect(terminal.notes.join('\n')).toContain(
-      'nothing was moved, as not all of it fits\nreason: deployment/web: no room',
+      'nothing was moved, as not all of it fits\nreason: deployment/web: no room\nfix: by what the reason says make room',
     );
   });
 
