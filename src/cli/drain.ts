@@ -67,12 +67,36 @@ export function addDrain(program: Command, cli: Cli): void {
 
 async function drain(cli: Cli, host: Viewer, name: string, flags: Flags) {
   const { terminal } = cli;
-  const { dryRun, timeout = Infinity } = flags;
-  const deadline = monotonic() + timeout * 1000;
-  let plan = await planOf(host, name, flags);
+  const { dryRun } = flags;
+  const deadline = monotonic() + (flags.timeout ?? Infinity) * 1000;
+  const plan = await planOf(host, name, flags);
   terminal.out(`${await setUnschedulable(host, name, true, dryRun)}\n`);
-  if (dryRun === 'none') {
-    await untilCordoned(terminal, host, name, timeout * 1000);
+  try {
+    await empty(cli, host, name, flags, { plan, deadline });
+  } catch (error) {
+    if (dryRun === 'none') {
+      terminal.note(
+        `note: member ${name} stays cordoned, so no new pods come; kubectl spillway uncordon ${name} undoes that`,
+      );
+    }
+    throw error;
+  }
+  terminal.out(`membercluster/${name} drained${dryRunWords(dryRun)}\n`);
+  return EXIT.ok;
+}
+
+/** Evicts what is to go from the member, which takes no new pods any more, and waits until it is gone. Throws CliError. */
+async function empty(
+  cli: Cli,
+  host: Viewer,
+  name: string,
+  flags: Flags,
+  { plan: planned, deadline }: { plan: DrainPlan; deadline: number },
+): Promise<void> {
+  const { terminal } = cli;
+  let plan = planned;
+  if (flags.dryRun === 'none') {
+    await untilCordoned(terminal, host, name, deadline - monotonic());
     // Until then more may have come.
     plan = await planOf(host, name, flags);
   }
@@ -80,8 +104,6 @@ async function drain(cli: Cli, host: Viewer, name: string, flags: Flags) {
   // Requests take turns; pods do not: one that its budget keeps is in nobody's way.
   const turns = new PQueue({ concurrency: AT_ONCE });
   await Promise.all(plan.evict.map(async (pod) => await leave(cli, host, pod, flags, { deadline, turns })));
-  terminal.out(`membercluster/${name} drained${dryRunWords(dryRun)}\n`);
-  return EXIT.ok;
 }
 
 /** Throws CliError when a pod may not go without a word of the person. */

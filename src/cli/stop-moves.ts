@@ -30,9 +30,12 @@ export function addStopMoves(program: Command, cli: Cli): void {
       `Puts annotation ${MOVES_STOPPED_ANNOTATION} on Lease ${DESCHEDULER_LEASE}, as kubectl annotate would. It counts within seconds, over restarts, for moves out of ` +
         'all members. Moves that have begun are finished or given back. What people evict themselves goes all the same.',
     )
-    .option('--reason <words>', 'why, and who; shown to everybody who asks', '');
+    .option(
+      '--reason <words>',
+      'why, and who; shown to everybody who asks (default: what was said before, where moves are stopped already)',
+    );
   dryRunFlag(systemNamespaceFlag(clusterFlags(command))).action(
-    async (flags: Flags & { reason: string }) => await say(cli, flags, flags.reason),
+    async (flags: Flags & { reason?: string }) => await say(cli, flags, 'stop', flags.reason),
   );
 }
 
@@ -44,14 +47,14 @@ export function addResumeMoves(program: Command, cli: Cli): void {
       `Takes annotation ${MOVES_STOPPED_ANNOTATION} off Lease ${DESCHEDULER_LEASE}. What is to be moved by then goes in turn, each pod by what is so then.`,
     );
   dryRunFlag(systemNamespaceFlag(clusterFlags(command))).action(
-    async (flags: Flags) => await say(cli, flags, undefined),
+    async (flags: Flags) => await say(cli, flags, 'resume'),
   );
 }
 
-/** `said`: why moves are to be stopped; undefined: they may go on. */
-async function say(cli: Cli, flags: Flags, said: string | undefined): Promise<void> {
+/** `reason`: why moves are to be stopped, in the words of a person, perhaps none. */
+async function say(cli: Cli, flags: Flags, what: 'stop' | 'resume', reason?: string): Promise<void> {
   await cli.withHost(flags, async (host) => {
-    cli.terminal.out(`${await write(host, flags, said)}\n`);
+    cli.terminal.out(`lease/${DESCHEDULER_LEASE} ${await write(host, flags, what, reason)}\n`);
     return EXIT.ok;
   });
 }
@@ -60,22 +63,26 @@ async function say(cli: Cli, flags: Flags, said: string | undefined): Promise<vo
 async function write(
   host: Viewer,
   { systemNamespace: namespace, dryRun }: Flags,
-  said: string | undefined,
+  what: 'stop' | 'resume',
+  reason?: string,
 ): Promise<string> {
   const ref = { namespace, name: DESCHEDULER_LEASE };
   const lease = await host.get<Lease>(LEASES, ref).catch(withoutLease(namespace));
-  const done = `lease/${DESCHEDULER_LEASE} ${said === undefined ? 'moves may begin again' : 'moves stopped'}`;
   const before = movesStopped(lease);
-  if (before === undefined && said === undefined) return `lease/${DESCHEDULER_LEASE} moves are not stopped`;
+  if (before === undefined && what === 'resume') return 'moves are not stopped';
+  if (before !== undefined && what === 'stop' && reason === undefined) {
+    return before === '' ? 'moves are stopped already' : `moves are stopped already, and the reason stays: ${before}`;
+  }
   if (dryRun !== 'client') {
-    const annotations = { [MOVES_STOPPED_ANNOTATION]: said ?? null };
+    const annotations = { [MOVES_STOPPED_ANNOTATION]: what === 'stop' ? (reason ?? '') : null };
     const body = { metadata: { uid: lease.metadata.uid, annotations } };
     const how = { type: 'merge', fieldManager: 'kubectl-spillway' } as const;
     await host.ask(`patch ${inWords(LEASES)}`, async (signal) => {
       await patch<Lease>(host.client, LEASES, ref, body, how, { signal, ...dryRunOption(dryRun) });
     });
   }
-  const instead = said === undefined || before === undefined || before === '' ? '' : `, before: ${before}`;
+  const done = what === 'stop' ? 'moves stopped' : 'moves may begin again';
+  const instead = what === 'resume' || before === undefined || before === '' ? '' : `, before: ${before}`;
   return `${done}${instead}${dryRunWords(dryRun)}`;
 }
 

@@ -48,10 +48,25 @@ it('puts the annotation on the Lease, with the reason, and takes it off; nothing
   expect(await run('resume-moves')).toBe('lease/spillway-descheduler moves are not stopped\n');
   expect(await run('stop-moves', '--reason', 'INC-7')).toBe('lease/spillway-descheduler moves stopped\n');
   expect(annotations()).toEqual({ ...before, [ANNOTATION]: 'INC-7' });
-  expect(await run('stop-moves')).toBe('lease/spillway-descheduler moves stopped, before: INC-7\n');
-  expect(annotations()).toEqual({ ...before, [ANNOTATION]: '' });
+  expect(await run('stop-moves', '--reason', 'INC-8')).toBe(
+    'lease/spillway-descheduler moves stopped, before: INC-7\n',
+  );
+  expect(annotations()).toEqual({ ...before, [ANNOTATION]: 'INC-8' });
   expect(await run('resume-moves')).toBe('lease/spillway-descheduler moves may begin again\n');
   expect([annotations(), api.objects.get(LEASE)?.['spec']]).toEqual([before, { holderIdentity: 'a' }]);
+});
+
+it('keeps the reason of whoever stopped before, and says so, unless there is another one', async () => {
+  expect(await run('stop-moves')).toBe('lease/spillway-descheduler moves stopped\n');
+  expect(await run('stop-moves')).toBe('lease/spillway-descheduler moves are stopped already\n');
+  expect(await run('stop-moves', '--reason', 'INC-7')).toBe('lease/spillway-descheduler moves stopped\n');
+  const { length } = api.requests('PATCH');
+  expect(await run('stop-moves')).toBe(
+    'lease/spillway-descheduler moves are stopped already, and the reason stays: INC-7\n',
+  );
+  expect([annotations(), api.requests('PATCH').length]).toMatchObject([{ [ANNOTATION]: 'INC-7' }, length]);
+  expect(await run('stop-moves', '--reason', '')).toBe('lease/spillway-descheduler moves stopped, before: INC-7\n');
+  expect(annotations()).toMatchObject({ [ANNOTATION]: '' });
 });
 
 it('sends nothing in a dry run of the client, and stores nothing in one of the server', async () => {

@@ -1,0 +1,88 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import { runProgram } from '../../src/cli/program.ts';
+import { MemoryApi } from '../fixtures/memory-api.ts';
+import { type MemoryApiServer, serveMemoryApi } from '../fixtures/memory-api-server.ts';
+import { FakeTerminal } from './fake-terminal.ts';
+import { writeKubeconfig } from './served-kubeconfig.ts';
+
+const MEMBER = '/apis/spillway.dev/v1alpha1/memberclusters/east';
+const UNDONE = 'note: member east stays cordoned, so no new pods come; kubectl spillway uncordon east undoes that';
+let folder: string;
+let api: MemoryApi;
+let server: MemoryApiServer;
+let terminal: FakeTerminal;
+
+beforeEach(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'drain-'));
+  api = new MemoryApi();
+  server = await serveMemoryApi(api);
+  writeKubeconfig(join(folder, 'config'), { host: server });
+  terminal = new FakeTerminal();
+  api.put(MEMBER, {
+    apiVersion: 'spillway.dev/v1alpha1',
+    kind: 'MemberCluster',
+    metadata: { name: 'east' },
+    spec: { credentials: { secretRef: { namespace: 'spillway-system', name: 'east' } } },
+  });
+  isCordoned(true);
+  const ownerReferences = [{ apiVersion: 'apps/v1', kind: 'StatefulSet', name: 'db', uid: 'db', controller: true }];
+  api.put('/api/v1/namespaces/shop/pods/db-0', {
+    apiVersion: 'v1',
+    kind: 'Pod',
+    metadata: { name: 'db-0', namespace: 'shop', ownerReferences },
+    spec: { nodeName: 'east', containers: [] },
+    status: { phase: 'Running' },
+  });
+});
+afterEach(async () => {
+  await server.close();
+  rmSync(folder, { recursive: true });
+});
+
+/** What the manager makes of it. */
+function isCordoned(unschedulable: boolean): void {
+  api.put('/api/v1/nodes/east', {
+    apiVersion: 'v1',
+    kind: 'Node',
+    metadata: { name: 'east', labels: { 'spillway.dev/member': 'east' } },
+    spec: { providerID: 'spillway://east/east', unschedulable },
+  });
+}
+
+const drain = async (...words: string[]): Promise<number> =>
+  await runProgram(['drain', 'east', '--kubeconfig', join(folder, 'config'), ...words], terminal);
+const isKept = (): unknown => api.objects.get(MEMBER)?.['spec'];
+
+it('that is late says that the member stays cordoned, and how to undo that', async () => {
+  api.fault = ({ path }) => (path.endsWith('/eviction') ? { code: 429, reason: 'TooManyRequests' } : undefined);
+  expect(await drain('--timeout', '1')).toBe(1);
+  const notes = terminal.notes.join('\n');
+  expect(notes).toContain('pod shop/db-0 waits: its disruption budget allows no eviction now');
+  expect(notes).toContain(`${UNDONE}\nerror: pod shop/db-0 was not evicted in time: its disruption budget allows none`);
+  expect(isKept()).toMatchObject({ unschedulable: true });
+});
+
+it('that no manager listens to says so, too', async () => {
+  isCordoned(false);
+  expect(await drain('--timeout', '1')).toBe(1);
+  expect(terminal.notes.join('\n')).toMatch(
+    new RegExp(`${UNDONE}\nerror: the virtual nodes of east are cordoned: not`),
+  );
+});
+
+it('that changed nothing does not', async () => {
+  api.edit('/api/v1/namespaces/shop/pods/db-0', { metadata: { ownerReferences: null } });
+  expect(await drain()).toBe(1);
+  expect(terminal.notes.join('\n')).toContain('it has no controller');
+  expect(await drain('--dry-run=client', '--force')).toBe(0);
+  expect(terminal.notes.join('\n')).not.toContain(UNDONE);
+});
+
+it('that is done says nothing about it', async () => {
+  expect(await drain()).toBe(0);
+  expect(terminal.stdout).toContain('membercluster/east drained\n');
+  expect(terminal.notes).not.toContain(UNDONE);
+});
