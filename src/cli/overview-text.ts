@@ -2,6 +2,7 @@ import { stopInWords } from '../api/moves-stopped.ts';
 import { counted } from '../kube/counted.ts';
 import { ageSince } from './age.ts';
 import { clusterColumns } from './clusters.ts';
+import { migrationInWords, rebalancerInWords } from './move-orders.ts';
 import type { Overview } from './overview.ts';
 import { table } from './table.ts';
 
@@ -61,18 +62,31 @@ function deletionsText({ deletionsHeld }: Overview): string {
   return deletionsHeld.map(({ cluster, message }) => `held back in ${cluster}: ${message}\n`).join('');
 }
 
-function movesText({ pods, movesPaused, movesStopped }: Overview): string {
+function movesText(o: Overview): string {
+  const { pods, movesPaused, movesStopped } = o;
   const stopped =
     movesStopped === null ? '' : `${stopInWords(movesStopped)}; to let them go on: kubectl spillway resume-moves\n`;
   const paused = stopped + movesPaused.map(({ cluster, message }) => `paused for ${cluster}: ${message}\n`).join('');
-  if (pods === null) return `${paused}${UNKNOWN}`;
+  if (pods === null) return `${paused}${UNKNOWN}${ordersText(o)}`;
   const leaving = pods.leaving.map((one) => `${counted(one.pods, 'pod')} on the way out of ${one.cluster}\n`);
   const released = pods.released.map(
     ({ cluster, lost, pods: count }) =>
       `${counted(count, 'pod')} released in ${cluster}, until ${lost ? 'that answers again' : 'others are Ready in their place'}\n`,
   );
   const lines = [...leaving, ...released];
-  return paused + (lines.length === 0 ? 'no pod is on its way out of a member\n' : lines.join(''));
+  return paused + (lines.length === 0 ? 'no pod is on its way out of a member\n' : lines.join('')) + ordersText(o);
+}
+
+/** A line for each that is not over. */
+function ordersText({ migrations, rebalancers }: Overview): string {
+  return firstOf('migrations', migrations, migrationInWords) + firstOf('rebalancers', rebalancers, rebalancerInWords);
+}
+
+function firstOf<T>(what: string, all: readonly T[] | null, inWords: (one: T) => string): string {
+  if (all === null) return `${what}: ${UNKNOWN}`;
+  const more = all.length - MOST_LINES;
+  const lines = all.slice(0, MOST_LINES).map((one) => `${inWords(one)}\n`);
+  return `${lines.join('')}${more > 0 ? `and ${more} more ${what}\n` : ''}`;
 }
 
 function policiesText({ policies }: Overview): string {

@@ -11,6 +11,12 @@ import type { Lease } from '../kube/lease.ts';
 import type { KubeObject } from '../kube/object.ts';
 import { clusterSummaries, nodeNamesOf, type ClusterSummary, type FleetFacts } from './cluster-summary.ts';
 import { keyOf } from '../kube/object.ts';
+import {
+  migrationsUnderWay,
+  rebalancersUnderWay,
+  type MigrationSummary,
+  type RebalancerSummary,
+} from './move-orders.ts';
 
 /** Names of the Leases that managers share their work by (docs/design.md, section 4). */
 const MEMBER_LEASE = 'spillway-member-';
@@ -76,6 +82,9 @@ export interface Overview {
   movesPaused: { cluster: string; message: string }[];
   /** What people said when they stopped all moves, perhaps ''; `null` as well: they did not. */
   movesStopped: string | null;
+  /** What people ordered to be moved, as long as it is not over. */
+  migrations: MigrationSummary[] | null;
+  rebalancers: RebalancerSummary[] | null;
   policies: { total: number; withoutEffect: PolicySummary[] } | null;
 }
 
@@ -85,10 +94,13 @@ export interface OverviewFacts {
   leases: readonly Lease[] | undefined;
   unbound: readonly Pod[] | undefined;
   policies: readonly { resource: string; object: KubeObject }[] | undefined;
+  migrations: readonly KubeObject[] | undefined;
+  rebalancers: readonly KubeObject[] | undefined;
 }
 
 /** @param now wall clock in ms. */
-export function overview({ fleet, leases, unbound, policies }: OverviewFacts, now: number): Overview {
+export function overview(facts: OverviewFacts, now: number): Overview {
+  const { fleet, leases, unbound, policies, migrations, rebalancers } = facts;
   const alive = leases?.filter((lease) => isHeld(lease, now));
   return {
     managers: alive === undefined ? null : managers(alive),
@@ -101,6 +113,8 @@ export function overview({ fleet, leases, unbound, policies }: OverviewFacts, no
     deletionsHeld: withoutLeave(fleet.members, 'DeletionsAllowed'),
     movesPaused: withoutLeave(fleet.members, 'MovesAllowed'),
     movesStopped: stopOf(leases) ?? null,
+    migrations: migrations === undefined ? null : migrationsUnderWay(migrations),
+    rebalancers: rebalancers === undefined ? null : rebalancersUnderWay(rebalancers),
     policies: policies === undefined ? null : policySummary(policies, alive),
   };
 }

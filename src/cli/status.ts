@@ -1,5 +1,7 @@
 import type { Command } from 'commander';
 import { CLUSTER_PLACEMENT_POLICIES, PLACEMENT_POLICIES } from '../api/placement-policy.ts';
+import { WORKLOAD_MIGRATIONS } from '../api/workload-migration.ts';
+import { WORKLOAD_REBALANCERS } from '../api/workload-rebalancer.ts';
 import type { Pod } from '../kube/core-v1.ts';
 import type { Lease } from '../kube/lease.ts';
 import type { KubeObject } from '../kube/object.ts';
@@ -37,7 +39,7 @@ export function addStatus(program: Command, cli: Cli): void {
     .summary('everything on one screen: managers, members, pods held back, moves, policies')
     .description(
       'Shows on one screen who works for the members, how these are, which pods are held back and why, deletions that wait for a ' +
-        'confirmation, pods on their way out, and policies that have no effect. With --watch the screen is drawn again as things change.',
+        'confirmation, pods on their way out, what was ordered to move and waits for what, and policies that have no effect. With --watch the screen is drawn again as things change.',
     );
   watchFlag(outputFlags(systemNamespaceFlag(clusterFlags(command)), FORMATS)).action(
     async (flags: Flags) =>
@@ -78,12 +80,14 @@ export async function readOverview(
   systemNamespace: string,
   now: number,
 ): Promise<{ found: Overview; missing: string[] }> {
-  const [fleet, leases, unbound, own, clusterWide] = await Promise.all([
+  const [fleet, leases, unbound, own, clusterWide, migrations, rebalancers] = await Promise.all([
     readFleet(host),
     host.tryList<Lease>(LEASES, { namespace: systemNamespace }),
     host.tryList<Pod>(PODS, { fieldSelector: 'spec.nodeName=,status.phase=Pending' }),
     host.tryList<KubeObject>(PLACEMENT_POLICIES),
     host.tryList<KubeObject>(CLUSTER_PLACEMENT_POLICIES),
+    host.tryList<KubeObject>(WORKLOAD_MIGRATIONS),
+    host.tryList<KubeObject>(WORKLOAD_REBALANCERS),
   ]);
   const policies = [
     { resource: PLACEMENT_POLICIES.plural, objects: own },
@@ -98,10 +102,12 @@ export async function readOverview(
       leases: leases instanceof MissingRight ? undefined : leases,
       unbound: unbound instanceof MissingRight ? undefined : unbound,
       policies: isUnknown ? undefined : policies,
+      migrations: migrations instanceof MissingRight ? undefined : migrations,
+      rebalancers: rebalancers instanceof MissingRight ? undefined : rebalancers,
     },
     now,
   );
-  const missing = [leases, unbound, own, clusterWide].flatMap((one) =>
+  const missing = [leases, unbound, own, clusterWide, migrations, rebalancers].flatMap((one) =>
     one instanceof MissingRight ? [one.right] : [],
   );
   return { found, missing: [...new Set([...fleet.missing, ...missing])] };

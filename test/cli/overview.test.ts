@@ -129,6 +129,8 @@ const FACTS: OverviewFacts = {
     lease('spillway-gangs', 'host-c_3', 4000),
     lease('somebody-elses', 'other', 1),
   ],
+  migrations: [],
+  rebalancers: [],
   unbound: [hostPod({ spec: { schedulingGates: [{ name: 'spillway.dev/gang' }] } }), hostPod()],
   policies: [
     policy('good', condition('Accepted', 'True')),
@@ -227,6 +229,31 @@ Policies
     expect(overviewText(overview({ ...FACTS, fleet: { ...FACTS.fleet, pods } }, NOW), NOW)).toContain(`Moves
   2 pods released in east, until others are Ready in their place
   1 pod released in west, until that answers again
+`);
+  });
+
+  it('has a line for each order to move that is not over, and counts what is beyond twenty', () => {
+    const workload = { apiVersion: 'apps/v1', kind: 'Deployment', name: 'web' };
+    const migrations = Array.from({ length: 22 }, (_, index) => ({
+      metadata: { name: `m${String(10 + index)}`, namespace: 'shop' },
+      spec: { workloads: [workload], from: 'east', to: 'west' },
+    }));
+    const rebalancers = [
+      { metadata: { name: 'now' }, spec: { workloads: [{ ...workload, namespace: 'shop' }] } } as KubeObject,
+    ];
+    const text = overviewText(overview({ ...FACTS, migrations, rebalancers }, NOW), NOW);
+    expect(text).toContain(`Moves
+  no pod is on its way out of a member
+  migration shop/m10: east to west, no manager has looked at it yet
+`);
+    expect(text).toContain(`  migration shop/m29: east to west, no manager has looked at it yet
+  and 2 more migrations
+  rebalancer now: 0 of 1 workload done
+`);
+    const blind = overview({ ...FACTS, migrations: undefined, rebalancers: undefined }, NOW);
+    expect(overviewText(blind, NOW)).toContain(`
+  migrations: ? (you may not know)
+  rebalancers: ? (you may not know)
 `);
   });
 

@@ -25,12 +25,12 @@ export interface Look {
 
 /** What the page shows of these facts. @param now wall clock in ms. */
 export function lookAt(facts: PageFacts, history: History, now: number): Look {
-  const { context, namespace, members, nodes, pods, leases, policies, missing } = facts;
+  const { context, namespace, members, nodes, pods, missing } = facts;
   const place = placeOf(facts);
   const workloads = workloadsOf(facts, place, history.keys());
   const inMembers = pods?.filter((pod) => !['', LOCAL].includes(place(pod)));
   const unbound = pods?.filter(({ spec, status }) => (spec.nodeName ?? '') === '' && status?.phase === 'Pending');
-  const found = overview({ fleet: { members: members ?? [], nodes, pods: inMembers }, leases, unbound, policies }, now);
+  const found = overview({ ...facts, fleet: { members: members ?? [], nodes, pods: inMembers }, unbound }, now);
   const state: PageState = {
     at: timestamp(now),
     context,
