@@ -73,8 +73,10 @@ export class HeldMoves {
     this.#last.delete(uidOf(pod));
   }
 
-  /** Whether it is to be told now that the pod would be moved in earnest. */
-  isPretenceToBeTold({ pod, strategy }: WantedMove): boolean {
+  /** A dry run holds the pod; whether it is to be told now that it would be moved in earnest. */
+  isPretenceToBeTold(wanted: WantedMove): boolean {
+    const { pod, strategy } = wanted;
+    this.keep(wanted, 'descheduler.dryRun is set');
     return this.#told.isToBeTold(keyOf(pod, strategy), 'would move');
   }
 

@@ -706,7 +706,7 @@ describe('drain', () => {
     const late = await kubectlSpillway(host, ['drain', 'west', '--force', '--timeout=8']);
     expect(late.code).toBe(1);
     expect(late.stderr).toMatch(
-      /waits: its disruption budget allows no eviction now[\s\S]*error: pod drained\/web-\S+ was not evicted in time/,
+      /waits: its disruption budget allows no eviction now[\s\S]*note: member west stays cordoned[\s\S]*error: pod drained\/web-\S+ was not evicted in time/,
     );
     await kubectl(host, ['delete', 'pdb', '-n', DRAIN, 'web']);
     expect(await spillway('drain', 'west', '--force', '--timeout=60')).toMatch(

@@ -451,7 +451,7 @@ describe('kubectl spillway move', () => {
       /^deployment\/web: 3 pods: DoesNotFit: a place for 2 of 3 pods \(member west: .*cpu/,
     );
     expect(stderr).toMatch(
-      /^error: nothing was moved, as not all of it fits\nreason: 1 workload of 1: deployment\/web: /m,
+      /^error: nothing was moved, as not all of it fits\nreason: 1 workload of 1: deployment\/web: .*\nfix: by what the reason says make room/m,
     );
     expect([evictions(), writes('patch')]).toEqual([[], []]);
     expect(whereAre(await pods())).toEqual({ east: 3 });

@@ -51,6 +51,11 @@ test('what is only kept for a status is told nobody', () => {
   expect([held.why(pod, 'Migrate'), told.length]).toEqual(['its budget', 1]);
 });
 
+test('a dry run is what holds a pod, and is told once in a while', () => {
+  expect([held.isPretenceToBeTold(migrated), held.isPretenceToBeTold(migrated)]).toEqual([true, false]);
+  expect(held.why(pod, 'Migrate')).toBe('descheduler.dryRun is set');
+});
+
 test('whatever a member has to do with it, it is one line, and short', () => {
   held.record(migrated, `member b: \u001b[31m${'x'.repeat(10_000)}\n`);
   const why = held.why(pod, 'Migrate') ?? '';

@@ -28,3 +28,28 @@ test('a pod that is held has an Event of each strategy that wants it elsewhere, 
   for (const wanted of [tainted, migrated, tainted, migrated]) await room.process.mover.move(wanted, signal);
   expect(told()).toEqual([1, 1]);
 });
+
+test('why a pod stays is known of each strategy, and of another one that keeps it from being tried', async () => {
+  const { set } = await room.deploy('web', 1);
+  const [name = ''] = await room.run(set, { east: 1 });
+  const pod = room.pods().find(({ metadata }) => metadata.name === name);
+  if (pod === undefined) throw new Error('there is no pod');
+  const { mover } = room.process;
+  const migrated = migrationMove(pod, { from: 'east', to: 'west', by: 'shop/now' }, () => ({ why: 'it is busy' }));
+  const tainted: WantedMove = { ...migrated, strategy: 'TaintNoExecute', recheck: () => ({ why: 'it is tolerated' }) };
+  expect(mover.whyHeld(pod, 'Migrate')).toBeUndefined();
+  await mover.move(tainted, signal);
+  expect(mover.restMs(pod)).toBeGreaterThan(0);
+  expect(mover.whyHeld(pod, 'Migrate')).toBe('it is tolerated');
+  room.now += mover.restMs(pod);
+  expect(mover.whyHeld(pod, 'Migrate')).toBeUndefined();
+  await mover.move(migrated, signal);
+  expect([mover.whyHeld(pod, 'Migrate'), mover.whyHeld(pod, 'TaintNoExecute')]).toEqual([
+    'it is busy',
+    'it is tolerated',
+  ]);
+  await mover.move({ ...migrated, recheck: () => 'void' }, signal);
+  expect(mover.whyHeld(pod, 'Migrate')).toBeUndefined();
+  mover.gaveBack(pod, 300_000);
+  expect(mover.whyHeld(pod, 'Migrate')).toMatch(/^it was given back to its ReplicaSet/);
+});
