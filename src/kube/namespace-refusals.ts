@@ -33,6 +33,11 @@ export class NamespaceRefusals {
     return this.#all.has(namespace);
   }
 
+  /** Of all that were refused. */
+  keys(): string[] {
+    return [...this.#all.values()].flatMap(({ refused }) => [...refused]);
+  }
+
   /** In the words of the cluster, by namespace. */
   words(): Map<string, string> {
     return new Map([...this.#all].map(([namespace, { words }]) => [namespace, words]));

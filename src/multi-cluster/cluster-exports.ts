@@ -92,9 +92,10 @@ export class ClusterExports {
     return this.#exports.size;
   }
 
-  /** Whether we say of any that the other clusters are told of it. */
-  get sayReady(): boolean {
+  /** Whether we say of any, in a namespace that counts, that the other clusters are told of it. */
+  sayReady(counts: (namespace: string) => boolean): boolean {
     return [...this.#exports.values()].some(({ status, toldBy, metadata }) => {
+      if (!counts(metadata.namespace ?? '')) return false;
       const ready = status?.conditions?.find(({ type }) => type === 'Ready');
       return ready?.status === 'True' && toldBy === undefined && metadata.deletionTimestamp === undefined;
     });

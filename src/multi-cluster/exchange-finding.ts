@@ -9,6 +9,7 @@ export interface ExchangeFinding {
     | 'KindsMissing'
     | 'OtherImplementation'
     | 'ExchangeRightMissing'
+    | 'NamespaceRightMissing'
     | 'ImportTaken'
     | 'ImportRefused';
   message: string;
@@ -25,6 +26,8 @@ export interface ExchangeFacts {
   readonly foreign: { host: string | undefined; member: string | undefined };
   /** Why something cannot be read or written, in words of the cluster. */
   readonly problems: { host: string | undefined; member: string | undefined };
+  /** What the member said where a right to write is missing, by its namespaces. */
+  readonly refusals: ReadonlyMap<string, string>;
   readonly synced: boolean;
   /** Things of ours stand in the member still. */
   readonly remains: number;
@@ -44,7 +47,7 @@ export function isRefusedForGood(words: string | undefined): boolean {
 
 /** The condition `ServicesExchanged` of a MemberCluster; undefined while there is nothing to say. */
 export function exchangeFinding(facts: ExchangeFacts): ExchangeFinding | undefined {
-  const { member, wanted, isIsolated, isShared, foreign, problems, synced, remains, refused } = facts;
+  const { member, wanted, isIsolated, isShared, foreign, problems, refusals, synced, remains, refused } = facts;
   const no = (reason: ExchangeFinding['reason'], message: string): ExchangeFinding => ({
     status: 'False',
     reason,
@@ -81,15 +84,19 @@ export function exchangeFinding(facts: ExchangeFacts): ExchangeFinding | undefin
     const message = `Services are not exchanged with the member: ${cluster} refuses it (${words}). Apply ${file} there, or set spec.services.multiCluster: None. It is tried again by itself.`;
     return no('ExchangeRightMissing', message);
   }
-  const [first] = [...refused].toSorted(([a], [b]) => (a < b ? -1 : 1));
+  const [refusal] = sorted(refusals);
+  if (refusal !== undefined) {
+    const message =
+      `In these namespaces of the member Services of other clusters are not brought up to date, or ServiceExports are not told, as cluster ` +
+      `"${member}" refuses it: ${named(refusals)} (${refusal[1]}). Its owner applies manifests/member/multi-cluster.yaml, or binds ClusterRole ` +
+      'spillway-imports there. It is tried again by itself.';
+    return no('NamespaceRightMissing', message);
+  }
+  const [first] = sorted(refused);
   if (first !== undefined) {
     const { reason, message: words } = first[1];
-    const keys = [...refused.keys()].toSorted();
-    const more = keys.length > MAX_NAMED ? ` and ${keys.length - MAX_NAMED} more` : '';
-    return no(
-      reason,
-      `Of the Services of other clusters these do not stand in the member: ${keys.slice(0, MAX_NAMED).join(', ')}${more}. ${words}`,
-    );
+    const message = `Of the Services of other clusters these do not stand in the member as they should: ${named(refused)}. ${words}`;
+    return no(reason, message);
   }
   if (!synced) return undefined;
   return {
@@ -97,4 +104,14 @@ export function exchangeFinding(facts: ExchangeFacts): ExchangeFinding | undefin
     reason: 'Exchanged',
     message: 'What is exported in the member and elsewhere is told to all.',
   };
+}
+
+function sorted<T>(some: ReadonlyMap<string, T>): [string, T][] {
+  return [...some].toSorted(([a], [b]) => (a < b ? -1 : 1));
+}
+
+function named(some: ReadonlyMap<string, unknown>): string {
+  const keys = sorted(some).map(([key]) => key);
+  const more = keys.length > MAX_NAMED ? ` and ${keys.length - MAX_NAMED} more` : '';
+  return `${keys.slice(0, MAX_NAMED).join(', ')}${more}`;
 }

@@ -146,13 +146,14 @@ export class HostExchange {
       problem === undefined || record === undefined ? undefined : { requeueAfterMs: PROBLEM_MS };
     if (merged === undefined) await hub.objects.remove(key, signal);
     else {
-      const refused = await hub.objects.keep(key, merged, place, signal);
+      let refused = await hub.objects.keep(key, merged, place, signal);
+      const unled = await hub.keepSlices(key, LOCAL, this.#ownSlices(key, record, place), signal);
+      refused ??= unled;
       if (refused !== undefined) {
         this.#o.logger.warn({ serviceImport: key }, refused.message);
         problem ??= refused;
         again = { requeueAfterMs: PROBLEM_MS };
       }
-      await hub.keepSlices(key, LOCAL, this.#ownSlices(key, record, place), signal);
     }
     if (exported !== undefined) {
       const outcome = outcomeOf(judged, problem, merged, namespace);

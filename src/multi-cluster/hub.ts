@@ -181,8 +181,13 @@ export class Hub {
     return jsonEqual(recordsIn(metadata.annotations).get(cluster), record);
   }
 
-  /** Brings the EndpointSlices of one cluster up to date. */
-  async keepSlices(key: string, cluster: string, wanted: readonly EndpointSlice[], signal: AbortSignal): Promise<void> {
+  /** Brings the EndpointSlices of one cluster up to date, and returns why one of them cannot be. */
+  async keepSlices(
+    key: string,
+    cluster: string,
+    wanted: readonly EndpointSlice[],
+    signal: AbortSignal,
+  ): Promise<ImportProblem | undefined> {
     const pace = this.#paceOf(cluster);
     let told = 0;
     const writes = (bytes: number): void => {
@@ -190,7 +195,7 @@ export class Hub {
       pace.wrote(key, bytes);
     };
     try {
-      await this.objects.keepSlices(key, wanted, (slice) => sourceOf(slice) === cluster, signal, writes);
+      return await this.objects.keepSlices(key, wanted, (slice) => sourceOf(slice) === cluster, signal, writes);
     } finally {
       // Whoever imports it compares all of them for each one that changes.
       if (told > 0) pace.gather(key, Math.max(told, wanted.length));

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { Logger } from 'pino';
+import { LOCAL } from '../api/cluster-tiers.ts';
 import { HOST_LABEL, MEMBER_LABEL } from '../api/marks.ts';
 import { canonicalJson } from '../kube/canonical-json.ts';
 import { cleanText } from '../kube/clean-text.ts';
@@ -20,7 +21,6 @@ import { isAlreadyExists } from '../kube/errors.ts';
 import { keyFor, keyOf, type KubeObject } from '../kube/object.ts';
 import { refusalIn } from '../kube/refusal-words.ts';
 import { ENDPOINT_SLICES, SERVICES } from '../kube/resource.ts';
-import { list } from '../kube/verbs.ts';
 import { WrittenObjects } from '../kube/written-objects.ts';
 import {
   derivedService,
@@ -190,25 +190,27 @@ export class ImportedServices {
     this.#count('service');
     if (there !== undefined && needsAnew(there, wanted)) await services.remove(there.metadata, signal);
     const isReplaced = there !== undefined && !needsAnew(there, wanted);
-    let kept: Service;
-    try {
-      kept = isReplaced
-        ? await services.replace(replacingDerived(there, wanted), signal)
-        : await services.create(wanted, signal);
-    } catch (error) {
-      if (!isAlreadyExists(error) || (await this.#isOurService(wanted, signal))) throw error;
-      return nameTaken(keyOf(wanted));
-    }
+    const kept = isReplaced
+      ? await services.replace(replacingDerived(there, wanted), signal)
+      : await this.#created(services, key, wanted, signal);
+    if (kept === undefined) return this.#nameTaken('Service', wanted);
     this.#noteAnswer('Service', wanted, kept, isDerivedAsWanted(kept, wanted));
     return kept;
   }
 
-  /** Whether the Service of that name is ours, or gone, past the cache. By a list, which is what the account may do. */
-  async #isOurService({ metadata: { namespace, name, labels } }: Service, signal: AbortSignal): Promise<boolean> {
-    const fieldSelector = `metadata.name=${name}`;
-    const { items } = await list<Service>(this.#o.client, SERVICES, { namespace, fieldSelector, signal });
-    const marks = [HOST_LABEL, IMPORT_NAME_LABEL];
-    return items.every(({ metadata }) => marks.every((mark) => metadata.labels?.[mark] === labels?.[mark]));
+  /** Undefined: there is one of the name that is not ours. */
+  async #created<T extends KubeObject>(
+    objects: WrittenObjects<T, T>,
+    key: string,
+    made: T,
+    signal: AbortSignal,
+  ): Promise<T | undefined> {
+    try {
+      return await objects.create(made, signal);
+    } catch (error) {
+      if (!isAlreadyExists(error) || (await objects.isOurs(key, made.metadata, signal)) !== false) throw error;
+      return undefined;
+    }
   }
 
   async #keepImport(there: ServiceImport | undefined, wanted: ServiceImport, signal: AbortSignal): Promise<void> {
@@ -238,15 +240,19 @@ export class ImportedServices {
     }
   }
 
-  /** Brings those EndpointSlices of a name up to date that `which` chooses. `writes` is called before each write, with the bytes of its text. */
+  /**
+   * Brings those EndpointSlices of a name up to date that `which` chooses, and returns why one of them cannot be. `writes` is called
+   * before each write, with the bytes of its text.
+   */
   async keepSlices(
     key: string,
     wanted: readonly EndpointSlice[],
     which: (slice: StandingSlice) => boolean,
     signal: AbortSignal,
     writes: (bytes: number) => void = () => undefined,
-  ): Promise<void> {
+  ): Promise<ImportProblem | undefined> {
     const { slices } = this;
+    let problem: ImportProblem | undefined;
     const there = new Map(slices.of(key).map((slice) => [slice.metadata.name, slice]));
     for (const slice of wanted) {
       const before = there.get(slice.metadata.name);
@@ -255,8 +261,8 @@ export class ImportedServices {
       if (isKept || (before !== undefined && this.#isDeclined('EndpointSlice', slice, before))) continue;
       this.#count('endpointslice');
       writes(Buffer.byteLength(JSON.stringify(slice)));
-      let kept: StandingSlice;
-      if (before === undefined) kept = await slices.create(slice, signal);
+      let kept: StandingSlice | undefined;
+      if (before === undefined) kept = await this.#created(slices, key, slice, signal);
       else {
         const { uid, resourceVersion } = before.metadata;
         const marks = {
@@ -265,7 +271,8 @@ export class ImportedServices {
         };
         kept = await slices.replace({ ...slice, metadata: { ...slice.metadata, ...marks } }, signal);
       }
-      this.#noteAnswer('EndpointSlice', slice, kept, isSliceAsWanted(kept, slice));
+      if (kept === undefined) problem ??= this.#nameTaken('EndpointSlice', slice);
+      else this.#noteAnswer('EndpointSlice', slice, kept, isSliceAsWanted(kept, slice));
     }
     for (const slice of there.values()) {
       if (!which(slice) || this.#isOthers(slice)) continue;
@@ -274,6 +281,7 @@ export class ImportedServices {
       this.#declined.delete(`EndpointSlice ${keyOf(slice)}`);
       await slices.remove(slice.metadata, signal);
     }
+    return problem;
   }
 
   /** Takes away all of ours that stands for a name. What another MemberCluster wrote is for that one. */
@@ -306,6 +314,18 @@ export class ImportedServices {
     else this.#declined.set(key, sentAndStored(what, wanted, answer));
   }
 
+  /** By the Service that is to have the address, or by an EndpointSlice that it is to lead to. */
+  #nameTaken(kind: 'Service' | 'EndpointSlice', wanted: KubeObject): ImportProblem {
+    const { cluster } = this.#o;
+    const where = cluster === LOCAL ? 'The host' : `Cluster "${cluster}"`;
+    const [one, so] =
+      kind === 'Service'
+        ? ['a Service', '']
+        : ['an EndpointSlice', ', so endpoints are missing, and it may lead callers to others'];
+    const message = `${where} has ${one} ${keyOf(wanted)} that is not ours, or that somebody took our labels off, and it stays as it is${so}. Delete it to have what other clusters export.`;
+    return { reason: 'ImportTaken', message };
+  }
+
   #count(object: 'import' | 'service' | 'endpointslice'): void {
     this.#o.metrics.exchange.writes.inc({ cluster: this.#o.cluster, object });
   }
@@ -313,12 +333,6 @@ export class ImportedServices {
 
 export function taken(key: string): ImportProblem {
   const message = `There is a ServiceImport ${key} that is not ours, which stays as it is. Take it away to have what other clusters export under this name.`;
-  return { reason: 'ImportTaken', message };
-}
-
-/** `key`: of the Service that is to have the address. */
-function nameTaken(key: string): ImportProblem {
-  const message = `There is a Service ${key} that is not ours, or that somebody took our labels off, and it stays as it is. Delete it to have what other clusters export.`;
   return { reason: 'ImportTaken', message };
 }
 

@@ -8,6 +8,8 @@ import type { Namespace } from '../kube/core-v1.ts';
 import { describeError, isConflict, isNotFound, isRightMissing } from '../kube/errors.ts';
 import type { InformerMetrics } from '../kube/informer-metrics.ts';
 import type { Informer } from '../kube/informer.ts';
+import { NamespaceRefusals } from '../kube/namespace-refusals.ts';
+import { splitKey } from '../kube/object.ts';
 import { pause } from '../kube/timers.ts';
 import { type HandlerResult, WorkQueue } from '../kube/workqueue.ts';
 import type { WorkQueueMetrics } from '../kube/workqueue-metrics.ts';
@@ -19,7 +21,7 @@ import { ExportLimit } from './export-limit.ts';
 import type { Hub } from './hub.ts';
 import { ImportedServices } from './imported-services.ts';
 import { MemberLocalServices } from './member-local-services.ts';
-import { type Followed, ServiceSync } from './service-sync.ts';
+import { type ExchangeRight, type Followed, ServiceSync } from './service-sync.ts';
 
 /** Delay that batches changes of one Service into one look (ms). */
 const GATHER_MS = 300;
@@ -93,8 +95,10 @@ export class MemberExchange {
   #hasEnded = false;
   /** It was lost since all was read of it: that is as old, and led nowhere meanwhile. */
   #isOutdated = false;
-  #refusal: { host: boolean; words: string } | undefined;
-  #refusedUntil = 0;
+  /** Where the member does not give a right. */
+  readonly #refusals: Record<ExchangeRight, NamespaceRefusals>;
+  /** In words of the host; `until`: nothing is tried before (monotonic ms). */
+  #refusedByHost = { words: '', until: -Infinity };
   #state = '';
 
   constructor(options: MemberExchangeOptions) {
@@ -106,6 +110,8 @@ export class MemberExchange {
     const mostBytes = options.maxExportBytes ?? MAX_EXPORT_BYTES;
     this.#services = new ServiceSync({ hub, member: member.name, names: this.#names, limit, mostBytes });
     this.#was = options.wereExchanged;
+    const waits = { rest: this.#problemMs, late: this.#problemMs / 12 };
+    this.#refusals = { imports: new NamespaceRefusals(waits), tells: new NamespaceRefusals(waits) };
     this.#queue = new WorkQueue({
       name: `exchange-${member.name}`,
       concurrency: AT_ONCE,
@@ -148,7 +154,6 @@ export class MemberExchange {
     if (!wanted && !this.#was) return undefined;
     // What stands there is not known yet.
     if (!wanted && !this.#hasEnded && !imported.synced) return undefined;
-    const refusal = this.#refusal;
     const unread = member.reachable() ? (exports.problem ?? local.problem ?? imported.problem) : undefined;
     return exchangeFinding({
       member: member.name,
@@ -157,13 +162,20 @@ export class MemberExchange {
       isShared: member.isShared(),
       foreign: { host: hub.foreign(), member: imported.foreign() },
       problems: {
-        host: hub.objects.problem ?? (refusal?.host === true ? refusal.words : undefined),
-        member: unread ?? (refusal?.host === false ? refusal.words : undefined),
+        host: hub.objects.problem ?? this.#hostRefusal,
+        member: unread,
       },
+      refusals: new Map([...this.#refusals.tells.words(), ...this.#refusals.imports.words()]),
       synced: exports.synced && local.synced && imported.synced && hub.objects.synced,
       remains: imported.own().length,
       refused: this.#services.refused,
     });
+  }
+
+  /** Why the host takes nothing, in its words: until it is tried again, and a moment longer, as others may have had nothing to write. */
+  get #hostRefusal(): string | undefined {
+    const { words, until } = this.#refusedByHost;
+    return monotonic() < until + this.#problemMs / 12 ? words : undefined;
   }
 
   /** The member takes part. */
@@ -219,10 +231,11 @@ export class MemberExchange {
       const running = Promise.all([exports.run(child.signal), local.run(child.signal), imported.run(child.signal)]);
       const isDone = ({ synced, problem }: ClusterExports | ImportedServices, isAllDone: () => boolean): boolean =>
         synced ? isAllDone() : member.reachable() && isRefusedForGood(problem);
+      const mayTell = (namespace: string): boolean => !this.#refusals.tells.has(namespace);
       const isUsed = (): boolean =>
         isWanted() ||
         !isDone(imported, () => hub.objects.synced && imported.own().length === 0) ||
-        !isDone(exports, () => !exports.sayReady || !this.#tellsNoPart || this.#refusal !== undefined);
+        !isDone(exports, () => !exports.sayReady(mayTell) || !this.#tellsNoPart || this.#hostRefusal !== undefined);
       this.#hasEnded = false;
       const isBack = (): boolean => this.#isOutdated && member.reachable() && !member.isLost();
       while (isUsed() && !isBack() && !signal.aborted) {
@@ -238,6 +251,7 @@ export class MemberExchange {
       if (!isOver) continue;
       this.#hasEnded = true;
       this.#services.refused.clear();
+      for (const refusals of Object.values(this.#refusals)) refusals.clear();
       this.#state = '';
       // What may not be read is left there.
       while (!isWanted() && !signal.aborted) await this.#edited.wait(signal);
@@ -270,7 +284,9 @@ export class MemberExchange {
     if (!this.#o.spec().wanted && !this.#was) return;
     const { exports, imported } = this.#followed;
     const hostKeys = [...this.#o.hub.objects.keys()].map((key) => this.#names.keyOf(key));
-    for (const key of new Set([...exports.keys(), ...imported.keys(), ...hostKeys])) this.#queue.add(key);
+    // Nothing may be left of what was refused, but that is not known there.
+    const refused = Object.values(this.#refusals).flatMap((refusals) => refusals.keys());
+    for (const key of new Set([...exports.keys(), ...imported.keys(), ...hostKeys, ...refused])) this.#queue.add(key);
   }
 
   #lookAtNamespace(name: string): void {
@@ -288,8 +304,6 @@ export class MemberExchange {
     const { hub, mayWrite, mayWriteHost, member } = this.#o;
     if (!mayWriteHost()) return { requeueAfterMs: IDLE_MS };
     if (!hub.objects.synced) return undefined;
-    const rest = this.#refusedUntil - monotonic();
-    if (rest > 0) return { requeueAfterMs: rest };
     try {
       if (key.startsWith(UNMAPPED)) {
         const hostKey = key.slice(UNMAPPED.length);
@@ -298,6 +312,8 @@ export class MemberExchange {
         return undefined;
       }
       if (!member.reachable() || member.isLost()) return await this.#unreached(key, signal);
+      const hostRest = this.#refusedByHost.until - monotonic();
+      if (hostRest > 0) return { requeueAfterMs: hostRest };
       if (!mayWrite()) return { requeueAfterMs: IDLE_MS };
       // All keys are queued again once the caches have synced.
       if (!this.#isKnown) return undefined;
@@ -305,19 +321,42 @@ export class MemberExchange {
       const isExported = this.#followed.exports.get(key) !== undefined;
       const wait = hostKey === undefined ? 0 : hub.restMs(hostKey, member.name, isExported);
       if (wait > 0) return { requeueAfterMs: wait };
-      const state = { followed: this.#followed, takesPart: this.#takesPart, tellsNoPart: this.#tellsNoPart };
-      const asksAgain = await this.#services.sync(key, state, signal);
-      this.#refusal = undefined;
-      return asksAgain ? { requeueAfterMs: this.#problemMs } : undefined;
+      let again = Infinity;
+      const ifAllowed = async (right: ExchangeRight, write: () => Promise<void>): Promise<void> => {
+        again = Math.min(again, await this.#writeIfAllowed(right, key, write));
+      };
+      const part = { takesPart: this.#takesPart, tellsNoPart: this.#tellsNoPart };
+      const asksAgain = await this.#services.sync(key, { followed: this.#followed, ...part, ifAllowed }, signal);
+      if (asksAgain) again = Math.min(again, this.#problemMs);
+      return Number.isFinite(again) ? { requeueAfterMs: again } : undefined;
     } catch (error) {
       if (isConflict(error) || isNotFound(error)) return SOON;
       if (!isRightMissing(error)) throw error;
       const words = describeError(error);
-      if (this.#refusal === undefined)
+      if (this.#hostRefusal === undefined)
         this.#o.logger.warn({ member: member.name }, `Services are not exchanged: ${words}`);
-      this.#refusal = { host: error.cluster !== member.name, words };
-      this.#refusedUntil = monotonic() + this.#problemMs;
+      this.#refusedByHost = { words, until: monotonic() + this.#problemMs };
       return { requeueAfterMs: this.#problemMs };
+    }
+  }
+
+  /** Returns when to try again where the right is missing, in ms. */
+  async #writeIfAllowed(right: ExchangeRight, key: string, write: () => Promise<void>): Promise<number> {
+    const refusals = this.#refusals[right];
+    const rest = refusals.restMs(key);
+    if (rest > 0) return rest;
+    const { namespace = '' } = splitKey(key);
+    try {
+      await write();
+      if (refusals.passed(key)) this.#lookAtNamespace(namespace);
+      return Infinity;
+    } catch (error) {
+      if (!isRightMissing(error)) throw error;
+      const { member, logger } = this.#o;
+      const words = describeError(error);
+      if (refusals.note(key, words))
+        logger.warn({ member: member.name, namespace }, `Services are not exchanged: ${words}`);
+      return this.#problemMs;
     }
   }
 

@@ -44,7 +44,12 @@ export interface ExchangeState {
   readonly takesPart: boolean;
   /** Its ServiceExports are told that it does not. */
   readonly tellsNoPart: boolean;
+  /** Does what takes a right in the member, unless that is missing: the rest is done all the same. */
+  readonly ifAllowed: (right: ExchangeRight, write: () => Promise<void>) => Promise<void>;
 }
+
+/** In a member: to have what others export, and to tell its ServiceExports. An owner may give the former in some namespaces only. */
+export type ExchangeRight = 'imports' | 'tells';
 
 /** Brings one name in line: what the member exports is told to the host, and what others export stands in the member. */
 export class ServiceSync {
@@ -60,7 +65,7 @@ export class ServiceSync {
   /** Returns whether something is in the way that nothing tells of when it goes. */
   async sync(key: string, state: ExchangeState, signal: AbortSignal): Promise<boolean> {
     const { hub, member, names } = this.#o;
-    const { takesPart, tellsNoPart } = state;
+    const { takesPart, tellsNoPart, ifAllowed } = state;
     const { exports, local, imported } = state.followed;
     const { namespace = '', name } = splitKey(key);
     const hostKey = names.hostKeyOf(key);
@@ -86,29 +91,33 @@ export class ServiceSync {
       if (problem !== undefined && !hub.knows(hostKey, member)) room.give(key);
     }
     const merged = isOpen ? hub.merged(hostKey) : undefined;
-    let refused = !takesPart || known?.toldBy === undefined ? undefined : toldByOthers(key, known.toldBy);
-    if (merged === undefined || hostKey === undefined || refused !== undefined) await imported.remove(key, signal);
-    else {
-      refused = await imported.keep(hostKey, merged, place, signal);
-      // Whoever has the address of our Service would be led to where its endpoints were.
-      if (refused?.reason === 'ImportTaken') await imported.remove(key, signal);
-      const others = hub.slicesOf(hostKey, (cluster) => cluster !== member).map((slice) => copiedSlice(slice, place));
-      const own = this.#ownSlices(hostKey, slices, record, place);
-      if (refused === undefined || (refused.reason === 'ImportRefused' && imported.hasService(key)))
-        await imported.keepSlices(key, [...others, ...own], () => true, signal);
-    }
-    if (refused === undefined) this.refused.delete(key);
-    else this.refused.set(key, refused);
-    if (exported !== undefined) {
-      const outcome = isOpen
-        ? outcomeOf(judged, problem, merged, splitKey(hostKey).namespace ?? '')
-        : { refusal: { failed: whyClosed(namespace, hostKey) } };
-      await exports.tell(exported, outcome, signal);
-    } else if (told !== undefined && tellsNoPart) {
-      await exports.tell(told, { refusal: { failed: NO_PART } }, signal);
-    }
+    await ifAllowed('imports', async () => {
+      let refused = !takesPart || known?.toldBy === undefined ? undefined : toldByOthers(key, known.toldBy);
+      if (merged === undefined || hostKey === undefined || refused !== undefined) await imported.remove(key, signal);
+      else {
+        refused = await imported.keep(hostKey, merged, place, signal);
+        // Whoever has the address of our Service would be led to where its endpoints were.
+        if (refused?.reason === 'ImportTaken') await imported.remove(key, signal);
+        const others = hub.slicesOf(hostKey, (cluster) => cluster !== member).map((slice) => copiedSlice(slice, place));
+        const own = this.#ownSlices(hostKey, slices, record, place);
+        if (refused === undefined || (refused.reason === 'ImportRefused' && imported.hasService(key)))
+          refused = (await imported.keepSlices(key, [...others, ...own], () => true, signal)) ?? refused;
+      }
+      if (refused === undefined) this.refused.delete(key);
+      else this.refused.set(key, refused);
+    });
+    await ifAllowed('tells', async () => {
+      if (exported !== undefined) {
+        const outcome = isOpen
+          ? outcomeOf(judged, problem, merged, splitKey(hostKey).namespace ?? '')
+          : { refusal: { failed: whyClosed(namespace, hostKey) } };
+        await exports.tell(exported, outcome, signal);
+      } else if (told !== undefined && tellsNoPart) {
+        await exports.tell(told, { refusal: { failed: NO_PART } }, signal);
+      }
+    });
     const isBeyond = judged !== undefined && 'isBeyond' in judged;
-    return refused !== undefined || isBeyond || (problem !== undefined && record !== undefined);
+    return this.refused.has(key) || isBeyond || (problem !== undefined && record !== undefined);
   }
 
   /** A member may say what the host's API server does not take. */
@@ -119,8 +128,7 @@ export class ServiceSync {
   ): Promise<ImportProblem | undefined> {
     const { hub, member } = this.#o;
     try {
-      await hub.keepSlices(hostKey, member, own, signal);
-      return undefined;
+      return await hub.keepSlices(hostKey, member, own, signal);
     } catch (error) {
       return importRefused(error, 'The host does not take its endpoints');
     }

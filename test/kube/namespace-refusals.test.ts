@@ -16,6 +16,7 @@ it('lets a namespace rest, of which what was never refused is tried first, and o
   expect(refusals.note('blog/a', 'no')).toBe(true);
   expect(refusals.note('blog/b', 'never')).toBe(false);
   expect([...refusals.words()]).toEqual([['blog', 'never']]);
+  expect(refusals.keys()).toEqual(['blog/a', 'blog/b']);
   expect(rests('blog/a', 'blog/b', 'blog/c', 'blog/d', 'shop/a')).toEqual([65_000, 70_000, 60_000, 60_000, 0]);
   now += 60_000;
   expect(rests('blog/a', 'blog/c', 'blog/d')).toEqual([5_000, 0, 60_000]);

@@ -350,3 +350,31 @@ test('what a cluster stores differently is not sent again, and what somebody cha
   await sleep(1_500);
   expect(stored).toEqual({ Service: 2, EndpointSlice: 1, ServiceImport: 1 });
 });
+
+test('an EndpointSlice that lost our labels is told, and holds up none of the others', async () => {
+  await world.stop();
+  world.limits = { problemMs: 500 };
+  world.run();
+  for (const cluster of ['host', 'east'] as const) {
+    world.offer(cluster, 'db', cluster === 'host' ? '10.0.0.1' : '10.1.0.1');
+    world.export(cluster, 'db');
+  }
+  await soon(() => expect(world.led('west', 'db')).toEqual(['10.0.0.1 <- local', '10.1.0.1 <- east']));
+  const slices = '/apis/discovery.k8s.io/v1/namespaces/shop/endpointslices';
+  const [path = ''] = [...world.apis.west.objects].flatMap(([key, { metadata }]) =>
+    metadata.labels?.['multicluster.kubernetes.io/source-cluster'] === 'local' ? key : [],
+  );
+  const metadata = { labels: { 'spillway.dev/host': null } };
+  world.write('west', 'PATCH', path, { metadata });
+  await soon(() => expect(world.exchanges?.west.finding()?.reason).toBe('ImportTaken'));
+  expect(world.exchanges?.west.finding()?.message).toContain(`EndpointSlice shop/${path.split('/').at(-1) ?? ''} that`);
+  world.write('east', 'PATCH', `${slices}/db-1`, {
+    endpoints: [{ addresses: ['10.1.0.2'], conditions: { ready: true } }],
+  });
+  await soon(() => expect(world.led('west', 'db')).toContain('10.1.0.2 <- east'));
+  world.write('west', 'DELETE', path, {});
+  await soon(() => expect(world.exchanges?.west.finding()?.reason).toBe('Exchanged'));
+  await soon(() => expect(world.led('west', 'db')).toEqual(['10.0.0.1 <- local', '10.1.0.2 <- east']));
+  world.write('host', 'PATCH', path, { metadata });
+  await soon(() => expect(world.told('host', 'db').at(-1)).toBe('Ready=False Failed'));
+});
