@@ -5,3 +5,6 @@
 export class LimitError extends Error {
   override readonly name = 'LimitError';
 }
+
+/** What comes of it, for people. */
+export const AFTER_LIMIT = 'It is tried again by itself once a minute; a larger heap for the manager makes more room.';

@@ -83,6 +83,11 @@ export class WrittenObjects<T extends KubeObject, V> {
     return this.#informer.unread;
   }
 
+  /** Which limit of memory they have met, in words; undefined while there is room. */
+  get limit(): string | undefined {
+    return this.#informer.limit;
+  }
+
   get size(): number {
     return this.#objects.size;
   }

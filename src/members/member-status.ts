@@ -2,6 +2,7 @@ import { CONFIRM_DELETIONS_ANNOTATION, CONFIRM_IDENTITY_ANNOTATION, OUT_OF_SERVI
 import type { MemberClusterStatus } from '../api/member-cluster-status.ts';
 import { capitalized } from '../kube/capitalized.ts';
 import { cleanText } from '../kube/clean-text.ts';
+import { AFTER_LIMIT } from '../kube/limit-error.ts';
 import { no, unknown, yes, type Condition, type Finding } from './condition-finding.ts';
 import { credentialsValid, type CredentialsFacts } from './credentials-finding.ts';
 import type { FencingFinding } from './member-fencing.ts';
@@ -348,8 +349,7 @@ function capacityFresh({ reachability, synced, cacheProblem, cacheLimit, leftOut
   if (reachability.reachable !== true)
     return no(type, 'MemberUnreachable', 'The figures are those of the last contact.');
   if (cacheLimit !== undefined) {
-    const help = 'It is tried again by itself once a minute; a larger heap for the manager makes more room.';
-    return no(type, 'CacheLimit', `${cacheLimit}. ${help}`);
+    return no(type, 'CacheLimit', `${cacheLimit}. ${AFTER_LIMIT}`);
   }
   if (!synced && cacheProblem !== undefined) {
     return no(type, 'CacheProblem', `${cacheProblem}. It is tried again by itself.`);

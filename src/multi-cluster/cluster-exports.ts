@@ -75,6 +75,11 @@ export class ClusterExports {
     return this.#exports.unread;
   }
 
+  /** Which limit of memory they have met, in words; undefined while there is room. */
+  get limit(): string | undefined {
+    return this.#exports.limit;
+  }
+
   get(key: string): KnownExport | undefined {
     const found = this.#exports.get(key);
     return found?.metadata.deletionTimestamp === undefined ? found : undefined;

@@ -1,3 +1,5 @@
+import { AFTER_LIMIT } from '../kube/limit-error.ts';
+
 /** What is to be said of the exchange of Services on the MemberCluster. */
 export interface ExchangeFinding {
   status: 'True' | 'False';
@@ -10,6 +12,7 @@ export interface ExchangeFinding {
     | 'OtherImplementation'
     | 'ExchangeRightMissing'
     | 'NamespaceRightMissing'
+    | 'CacheLimit'
     | 'ImportTaken'
     | 'ImportRefused';
   message: string;
@@ -26,13 +29,15 @@ export interface ExchangeFacts {
   readonly foreign: { host: string | undefined; member: string | undefined };
   /** Why something cannot be read or written, in words of the cluster. */
   readonly problems: { host: string | undefined; member: string | undefined };
+  /** Which limit of memory what the member shows has met. */
+  readonly limit: string | undefined;
   /** What the member said where a right to write is missing, by its namespaces. */
   readonly refusals: ReadonlyMap<string, string>;
   readonly synced: boolean;
   /** Things of ours stand in the member still. */
   readonly remains: number;
   /** Why ServiceImports do not stand in the member, by their keys there. */
-  readonly refused: ReadonlyMap<string, { reason: 'ImportTaken' | 'ImportRefused'; message: string }>;
+  readonly refused: ReadonlyMap<string, { reason: 'ImportTaken' | 'ImportRefused' | 'CacheLimit'; message: string }>;
 }
 
 /** So many of those that do not stand there are named. */
@@ -47,7 +52,7 @@ export function isRefusedForGood(words: string | undefined): boolean {
 
 /** The condition `ServicesExchanged` of a MemberCluster; undefined while there is nothing to say. */
 export function exchangeFinding(facts: ExchangeFacts): ExchangeFinding | undefined {
-  const { member, wanted, isIsolated, isShared, foreign, problems, refusals, synced, remains, refused } = facts;
+  const { member, wanted, isIsolated, isShared, foreign, problems, limit, refusals, synced, remains, refused } = facts;
   const no = (reason: ExchangeFinding['reason'], message: string): ExchangeFinding => ({
     status: 'False',
     reason,
@@ -77,6 +82,9 @@ export function exchangeFinding(facts: ExchangeFacts): ExchangeFinding | undefin
     }
     const words = problems[where];
     if (words === undefined) continue;
+    if (where === 'member' && limit !== undefined) {
+      return no('CacheLimit', `Services are not exchanged with the member: ${limit}. ${AFTER_LIMIT}`);
+    }
     if (UNKNOWN_KIND.test(words)) {
       const message = `Services are not exchanged with the member, as ${cluster} does not serve ServiceExports and ServiceImports (multicluster.x-k8s.io/v1beta1). Apply manifests/multi-cluster/crds.yaml there. It is tried again by itself.`;
       return no('KindsMissing', message);

@@ -18,6 +18,7 @@ import {
   SOURCE_CLUSTER_LABEL,
 } from '../kube/multicluster-v1.ts';
 import { isAlreadyExists } from '../kube/errors.ts';
+import { AFTER_LIMIT, LimitError } from '../kube/limit-error.ts';
 import { keyFor, keyOf, type KubeObject } from '../kube/object.ts';
 import { refusalIn } from '../kube/refusal-words.ts';
 import { ENDPOINT_SLICES, SERVICES } from '../kube/resource.ts';
@@ -56,7 +57,7 @@ export interface ImportedServicesOptions {
 
 /** Why something that others export does not stand in a cluster. */
 export interface ImportProblem {
-  reason: 'ImportTaken' | 'ImportRefused';
+  reason: 'ImportTaken' | 'ImportRefused' | 'CacheLimit';
   message: string;
 }
 
@@ -118,6 +119,11 @@ export class ImportedServices {
   /** Why they cannot be read, in words; undefined while they are. */
   get problem(): string | undefined {
     return this.imports.problem ?? this.services.problem ?? this.slices.problem;
+  }
+
+  /** Which limit of memory they have met, in words; undefined while there is room. */
+  get limit(): string | undefined {
+    return this.imports.limit ?? this.services.limit ?? this.slices.limit;
   }
 
   /** By its label, or as the Service that it says to be behind it is ours: whoever takes the label away puts nobody else in charge. */
@@ -336,8 +342,10 @@ export function taken(key: string): ImportProblem {
   return { reason: 'ImportTaken', message };
 }
 
-/** What an API server does not take; throws any other error again. */
+/** What an API server does not take, or there is no room for here; throws any other error again. */
 export function importRefused(error: unknown, what: string): ImportProblem {
+  if (error instanceof LimitError)
+    return { reason: 'CacheLimit', message: `${what}: ${error.message}. ${AFTER_LIMIT}` };
   const words = refusalIn(error);
   if (words === undefined) throw error;
   return { reason: 'ImportRefused', message: `${what}: ${words}. It is tried again by itself.` };

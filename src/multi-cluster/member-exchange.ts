@@ -165,6 +165,7 @@ export class MemberExchange {
         host: hub.objects.problem ?? this.#hostRefusal,
         member: unread,
       },
+      limit: exports.limit ?? local.limit ?? imported.limit,
       refusals: new Map([...this.#refusals.tells.words(), ...this.#refusals.imports.words()]),
       synced: exports.synced && local.synced && imported.synced && hub.objects.synced,
       remains: imported.own().length,

@@ -71,6 +71,11 @@ export class MemberLocalServices implements LocalServices {
     return this.#services.unread ?? this.#slices.unread;
   }
 
+  /** Which limit of memory they have met, in words; undefined while there is room. */
+  get limit(): string | undefined {
+    return this.#services.limit ?? this.#slices.limit;
+  }
+
   serviceOf(key: string): Service | undefined {
     return this.#services.get(key);
   }

@@ -87,7 +87,9 @@ export class ServiceSync {
       const inHost = { ...place, member: undefined, namespace: hostNamespace };
       problem = await hub.keepRecord(hostKey, member, record, signal);
       const own = this.#ownSlices(hostKey, slices, record, inHost);
-      problem ??= await this.#tellSlices(hostKey, own, signal);
+      problem ??= await keptSlices('The host does not take its endpoints', async () => {
+        return await hub.keepSlices(hostKey, member, own, signal);
+      });
       if (problem !== undefined && !hub.knows(hostKey, member)) room.give(key);
     }
     const merged = isOpen ? hub.merged(hostKey) : undefined;
@@ -100,8 +102,12 @@ export class ServiceSync {
         if (refused?.reason === 'ImportTaken') await imported.remove(key, signal);
         const others = hub.slicesOf(hostKey, (cluster) => cluster !== member).map((slice) => copiedSlice(slice, place));
         const own = this.#ownSlices(hostKey, slices, record, place);
-        if (refused === undefined || (refused.reason === 'ImportRefused' && imported.hasService(key)))
-          refused = (await imported.keepSlices(key, [...others, ...own], () => true, signal)) ?? refused;
+        if (refused === undefined || (refused.reason !== 'ImportTaken' && imported.hasService(key))) {
+          const unled = await keptSlices(`EndpointSlices of ${key} cannot stand there`, async () => {
+            return await imported.keepSlices(key, [...others, ...own], () => true, signal);
+          });
+          refused = unled ?? refused;
+        }
       }
       if (refused === undefined) this.refused.delete(key);
       else this.refused.set(key, refused);
@@ -118,20 +124,6 @@ export class ServiceSync {
     });
     const isBeyond = judged !== undefined && 'isBeyond' in judged;
     return this.refused.has(key) || isBeyond || (problem !== undefined && record !== undefined);
-  }
-
-  /** A member may say what the host's API server does not take. */
-  async #tellSlices(
-    hostKey: string,
-    own: readonly EndpointSlice[],
-    signal: AbortSignal,
-  ): Promise<ImportProblem | undefined> {
-    const { hub, member } = this.#o;
-    try {
-      return await hub.keepSlices(hostKey, member, own, signal);
-    } catch (error) {
-      return importRefused(error, 'The host does not take its endpoints');
-    }
   }
 
   #judge(
@@ -183,6 +175,18 @@ export class ServiceSync {
     if (record === undefined || merged === undefined) return [];
     const ports = record.ports.length === 0 ? undefined : acceptedPorts(record, merged);
     return importedSlices({ hostKey, type: merged.type, cluster: this.#o.member, slices, ports }, place);
+  }
+}
+
+/** A cluster may say what the API server of another one does not take. */
+async function keptSlices(
+  what: string,
+  keep: () => Promise<ImportProblem | undefined>,
+): Promise<ImportProblem | undefined> {
+  try {
+    return await keep();
+  } catch (error) {
+    return importRefused(error, what);
   }
 }
 

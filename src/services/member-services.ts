@@ -136,6 +136,7 @@ export class MemberServices {
       copies: copies.own().length,
       hostProblem: host.services.unread ?? slicesProblem,
       memberProblem: member.reachable() ? copies.problem : undefined,
+      memberLimit: copies.limit,
       refusals: this.#refusals.words(),
       synced: copies.synced,
       problems: this.#sync.problems,

@@ -55,6 +55,11 @@ export class ServiceCopies {
     return this.services.problem ?? this.slices.problem;
   }
 
+  /** Which limit of memory they have met, in words; undefined while there is room. */
+  get limit(): string | undefined {
+    return this.services.limit ?? this.slices.limit;
+  }
+
   /** Keys of the Services of the host that something stands for. */
   serviceKeys(): string[] {
     return [...this.services.subjects(), ...this.slices.subjects()];

@@ -3,6 +3,7 @@ import { monotonic } from '../kube/clock.ts';
 import type { EndpointSlice } from '../kube/discovery-v1.ts';
 import { ApiError, describeError, isConflict, isNotFound, isRightMissing, isTransient } from '../kube/errors.ts';
 import type { EventRecorder } from '../kube/event-recorder.ts';
+import { AFTER_LIMIT, LimitError } from '../kube/limit-error.ts';
 import { splitKey } from '../kube/object.ts';
 import { SERVICES } from '../kube/resource.ts';
 import { list } from '../kube/verbs.ts';
@@ -207,12 +208,14 @@ export class ServiceSync {
   /** An error that lasts is told, and holds no pods up, though it may pass: a webhook that does not answer may be away for hours. */
   #noteFailure(key: string, service: Service, error: unknown): void {
     if (isConflict(error) || isNotFound(error) || isRightMissing(error)) return;
-    if (!(error instanceof ApiError) && !isTransient(error)) return;
+    const isLimit = error instanceof LimitError;
+    if (!(error instanceof ApiError) && !isTransient(error) && !isLimit) return;
     const since = this.#failingSince.get(key) ?? monotonic();
     this.#failingSince.set(key, since);
     if (monotonic() - since < this.#o.waits.failing) return;
-    const message = `It could not be brought up to date: ${describeError(error)}. It is tried again by itself.`;
-    this.#noteProblem(key, service, { reason: 'ServiceRefused', message });
+    const next = isLimit ? AFTER_LIMIT : 'It is tried again by itself.';
+    const message = `It could not be brought up to date: ${describeError(error)}. ${next}`;
+    this.#noteProblem(key, service, { reason: isLimit ? 'CacheLimit' : 'ServiceRefused', message });
   }
 
   #noteProblem(key: string, service: Service | undefined, problem: ServiceProblem | undefined): void {

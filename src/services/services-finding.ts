@@ -1,4 +1,5 @@
 import type { MemberClusterSpec } from '../api/member-cluster.ts';
+import { AFTER_LIMIT } from '../kube/limit-error.ts';
 
 /** What is to be said of Services on the MemberCluster. */
 export interface ServicesFinding {
@@ -11,13 +12,14 @@ export interface ServicesFinding {
     | 'HostServicesUnknown'
     | 'NameTaken'
     | 'ServiceRefused'
+    | 'CacheLimit'
     | 'NamespaceNotAllowed';
   message: string;
 }
 
 /** Why one Service does not stand in the member. */
 export interface ServiceProblem {
-  reason: 'NameTaken' | 'ServiceRefused' | 'NamespaceNotAllowed';
+  reason: 'NameTaken' | 'ServiceRefused' | 'CacheLimit' | 'NamespaceNotAllowed';
   message: string;
 }
 
@@ -30,6 +32,8 @@ interface Facts {
   readonly hostProblem: string | undefined;
   /** What the member said when it refused to show them. */
   readonly memberProblem: string | undefined;
+  /** Which limit of memory what it shows has met. */
+  readonly memberLimit: string | undefined;
   /** What was said when the right to keep them was missing, by namespace of the host. */
   readonly refusals: ReadonlyMap<string, string>;
   readonly synced: boolean;
@@ -39,11 +43,11 @@ interface Facts {
 
 /** So many of those that do not stand there are named. */
 const MAX_NAMED = 5;
-const ORDER = ['NameTaken', 'ServiceRefused', 'NamespaceNotAllowed'] as const;
+const ORDER = ['NameTaken', 'ServiceRefused', 'CacheLimit', 'NamespaceNotAllowed'] as const;
 
 /** The condition `ServicesMirrored` of a MemberCluster; undefined while there is nothing to say. */
 export function servicesFinding(facts: Facts): ServicesFinding | undefined {
-  const { member, mode, copies, hostProblem, memberProblem, refusals, synced, problems } = facts;
+  const { member, mode, copies, hostProblem, memberProblem, memberLimit, refusals, synced, problems } = facts;
   if (mode === 'None') {
     if (copies > 0) return undefined;
     return { status: 'False', reason: 'NotMirrored', message: 'Services of the host do not stand in the member.' };
@@ -51,6 +55,10 @@ export function servicesFinding(facts: Facts): ServicesFinding | undefined {
   if (hostProblem !== undefined) {
     const message = `Services of the host are not brought up to date in the member, as they cannot be read with their EndpointSlices: ${hostProblem}. Apply manifests/rbac.yaml in the host. It is tried again by itself.`;
     return { status: 'False', reason: 'HostServicesUnknown', message };
+  }
+  if (memberProblem !== undefined && memberLimit !== undefined) {
+    const message = `Services of the host are not brought up to date in the member: ${memberLimit}. ${AFTER_LIMIT}`;
+    return { status: 'False', reason: 'CacheLimit', message };
   }
   if (memberProblem !== undefined) {
     const message =

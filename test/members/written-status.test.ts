@@ -27,6 +27,7 @@ it.each<[MemberClusterStatus | undefined, boolean]>([
   [status('NameTaken'), true],
   [status('ServiceRightMissing'), false],
   [status('NamespaceRightMissing'), true],
+  [status('CacheLimit'), true],
   [status('HostServicesUnknown'), false],
   [status('NotMirrored'), false],
   [status(undefined), false],

@@ -1,6 +1,7 @@
 import { pino } from 'pino';
 import { Registry } from 'prom-client';
 import { memberNamespaceFor, type NamespaceMapping } from '../../src/api/namespace-mapping.ts';
+import type { CacheShare } from '../../src/kube/cache-room.ts';
 import type { Namespace, Service } from '../../src/kube/core-v1.ts';
 import type { EndpointSlice } from '../../src/kube/discovery-v1.ts';
 import { Informer } from '../../src/kube/informer.ts';
@@ -43,6 +44,8 @@ export class ExchangeWorld {
   readonly members = { east: newState(), west: newState() };
   /** What is other than usual from the next start on. */
   limits: { maxExports?: number; maxExportBytes?: number; problemMs?: number } = {};
+  /** What caches may take. Default: no limit. */
+  readonly rooms: { [name in ClusterName]?: CacheShare } = {};
   exchanges: { east: MemberExchange; west: MemberExchange } | undefined;
   readonly #servers = new Map<MemoryApi, MemoryApiServer>();
   #stop: (() => Promise<void>) | undefined;
@@ -248,7 +251,7 @@ export class ExchangeWorld {
   #client(name: ClusterName): ReturnType<MemoryApiServer['client']> {
     const server = this.#servers.get(this.apis[name]);
     if (server === undefined) throw new Error('not started');
-    return server.client(name);
+    return server.client(name, this.rooms[name]);
   }
 
   #send(api: MemoryApi, method: string, path: string, body: object): void {

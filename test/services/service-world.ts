@@ -4,6 +4,7 @@ import { expect, vi } from 'vitest';
 import { HOST_LABEL, HOST_NAME_ANNOTATION, HOST_NAMESPACE_ANNOTATION, UID_LABEL } from '../../src/api/marks.ts';
 import type { Pod, Service } from '../../src/kube/core-v1.ts';
 import type { Endpoint, EndpointSlice } from '../../src/kube/discovery-v1.ts';
+import type { CacheShare } from '../../src/kube/cache-room.ts';
 import { Informer } from '../../src/kube/informer.ts';
 import type { KubeObject } from '../../src/kube/object.ts';
 import { PODS, SERVICES } from '../../src/kube/resource.ts';
@@ -41,6 +42,8 @@ export class ServiceWorld {
   readonly host = new MemoryApi();
   readonly member = new MemoryApi();
   readonly events: string[] = [];
+  /** What caches of the member may take, from the next start on. Default: no limit. */
+  room: CacheShare | undefined;
   readonly #servers = new Map<MemoryApi, MemoryApiServer>();
   readonly #running = new Set<RunningServices>();
   /** By the name of the MemberCluster. */
@@ -256,7 +259,7 @@ export class ServiceWorld {
   #client(api: MemoryApi): ReturnType<MemoryApiServer['client']> {
     const server = this.#servers.get(api);
     if (server === undefined) throw new Error('not started');
-    return server.client(api === this.host ? 'host' : 'member');
+    return api === this.host ? server.client('host') : server.client('member', this.room);
   }
 
   async close(): Promise<void> {
