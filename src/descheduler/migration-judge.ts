@@ -74,6 +74,9 @@ export class MigrationJudge {
     if (now - judging.report.since < SETTLED_MS) return undefined;
     if (notKnown !== undefined) return this.#notKnown({ missing: notKnown, workloads: entries }, judging);
     if (why !== undefined) return refusal(why, entries);
+    // What is known not to fit is told with all the rest, and at once.
+    const waits = refused(entries).length > 0 ? undefined : this.#waits(entries, judging);
+    if (waits !== undefined) return waits;
     if (this.restMs(judging) > 0 || this.#isTaken(key)) return undefined;
     this.#asking = key;
     const others = await this.#underWay(key, signal);
@@ -128,6 +131,12 @@ export class MigrationJudge {
     }
     this.#fitted = { migration, at: monotonic() };
     return { state: 'Progressing', message: 'pods are about to be moved', workloads, fits };
+  }
+
+  /** What has to be read before the whole is worth a question; undefined: all was. */
+  #waits(workloads: MigrationFound['workloads'], judging: Judging): MigrationFound | undefined {
+    const unread = listInText(workloads.filter(({ reason }) => reason === 'NotRead'));
+    return unread === '' ? undefined : this.#notKnown({ missing: unread, workloads }, judging);
   }
 
   /** No verdict, and none that it does not fit, from what is not known yet: as after a start of this process. */

@@ -105,7 +105,7 @@ function judge(
     return stays('NotFound', 'there is no such workload, or its kind is not one whose pods go where policies say');
   }
   if (whole === undefined)
-    return stays('NotRead', 'its pods cannot be read (apply manifests/scheduler/descheduler.yaml)');
+    return stays('NotRead', 'its pods cannot be read now (manifests/scheduler/descheduler.yaml grants it)');
   const whys = whole.map(perController((pod) => pods.whyStays(pod))).filter((one) => one !== undefined);
   const [unmovable] = whys;
   if (unmovable !== undefined) {

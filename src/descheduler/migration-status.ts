@@ -27,7 +27,6 @@ const REFUSING: ReadonlySet<MigratedWorkload['reason']> = new Set([
   'NoPolicy',
   'NotFound',
   'AlreadyMoving',
-  'NotRead',
 ]);
 
 export function refused(workloads: readonly MigratedWorkload[]): readonly MigratedWorkload[] {

@@ -429,6 +429,38 @@ describe('what is not known yet is no verdict', () => {
     expect(state()[1]).toBe('Complete False Refused');
   });
 
+  test('pods that cannot be read: it is asked again soon, and goes on as soon as they can', async () => {
+    const forbidden = { code: 403, reason: 'Forbidden' };
+    room.api.fault = ({ method, path }) =>
+      method === 'GET' && path.startsWith(`${PODS}/`) ? { ...forbidden, message: 'no right to get pods' } : undefined;
+    ask();
+    await judged();
+    expect(state()).toEqual(unsaid);
+    expect(said()).toEqual([
+      'web NotRead 4/0/0: its pods cannot be read now (manifests/scheduler/descheduler.yaml grants it)',
+    ]);
+    expect([saidOf('Complete'), stored()?.status?.finishTime]).toEqual([
+      expect.stringMatching(/^it is not known yet whether all of it fits: deployment\/web: its pods cannot be read/),
+      undefined,
+    ]);
+    // Nobody is asked about room for what is not known.
+    expect([await look(), room.breaths]).toEqual([{ requeueAfterMs: 2_000 }, 0]);
+    room.api.fault = undefined;
+    room.now += 60_000;
+    await begun();
+    expect(state()).toEqual(['Fits True AllFit', 'Complete False Progressing']);
+    expect(moves()).toHaveLength(1);
+  });
+
+  test('pods that cannot be read do not hide what is known not to fit', async () => {
+    room.api.fault = ({ method, path }) =>
+      method === 'GET' && path.startsWith(`${PODS}/`) ? { code: 403, reason: 'Forbidden' } : undefined;
+    ask({ workloads: [named('web'), named('gone')] });
+    await judged();
+    expect(state()).toEqual(['Fits False DoesNotFit', 'Complete False Refused']);
+    expect(saidOf('Fits')).toMatch(/^1 workload of 2: deployment\/gone: there is no such workload/);
+  });
+
   test('a member that nobody has asked anything yet', async () => {
     room.editMember('west', { status: { conditions: [] } });
     await room.seen('it is known', () => room.process.placed.members().some((one) => one.unavailable !== undefined));
