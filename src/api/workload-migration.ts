@@ -151,10 +151,10 @@ export const workloadMigrationKind: KindDefinition = {
     { name: 'Finished', type: 'date', jsonPath: '.status.finishTime' },
     { name: 'Age', type: 'date', jsonPath: '.metadata.creationTimestamp' },
     {
-      name: 'Waiting',
+      name: 'Message',
       type: 'string',
-      jsonPath: '.status.workloads[*].waiting',
-      description: 'Pods that are there still, by workload.',
+      jsonPath: '.status.conditions[?(@.type=="Complete")].message',
+      description: 'How far it has come, in words.',
       priority: 1,
     },
   ],

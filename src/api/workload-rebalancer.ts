@@ -54,6 +54,11 @@ const observed = z.object({
 const status = z
   .object({
     observedGeneration: observedGeneration(),
+    summary: z
+      .string()
+      .max(64)
+      .exactOptional()
+      .describe('How many workloads have which result, such as 1 of 4 Successful, 2 Failed.'),
     observedWorkloads: z.array(observed).exactOptional().describe('What became of each workload.'),
     finishTime: z.iso.datetime().exactOptional().meta({
       description: 'When the last workload got its result.',
@@ -81,7 +86,7 @@ export const workloadRebalancerKind: KindDefinition = {
       'when an earlier tier has room again. One pod of a workload at a time, each as its policy has moves.',
   }),
   columns: [
-    { name: 'Results', type: 'string', jsonPath: '.status.observedWorkloads[*].result' },
+    { name: 'Results', type: 'string', jsonPath: '.status.summary' },
     { name: 'Finished', type: 'date', jsonPath: '.status.finishTime' },
     { name: 'Age', type: 'date', jsonPath: '.metadata.creationTimestamp' },
   ],

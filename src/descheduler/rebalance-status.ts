@@ -12,9 +12,18 @@ export function rebalanceStatus(
   const isFinished = observedWorkloads.every(({ result }) => result !== undefined);
   return {
     observedGeneration,
+    summary: summaryOf(observedWorkloads),
     observedWorkloads,
     ...(isFinished ? { finishTime: before ?? timestamp(now) } : {}),
   };
+}
+
+/** kubectl prints one match of a path only, so this is what a column can show of all of them. */
+function summaryOf(all: readonly ObservedWorkload[]): string {
+  const count = (wanted: ObservedWorkload['result']): string =>
+    String(all.filter(({ result }) => result === wanted).length);
+  const failed = count('Failed');
+  return `${count('Successful')} of ${String(all.length)} Successful${failed === '0' ? '' : `, ${failed} Failed`}`;
 }
 
 /** What has a result keeps it, as long as the spec stays as it is. */

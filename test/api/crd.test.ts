@@ -23,6 +23,11 @@ describe.each(KINDS.map((kind) => [kind.resource.kind, kind] as const))('%s', (_
   const schema = structuralSchema(openApiSchema(kind.schema));
   const all = [...nodes(schema, '')];
 
+  it('has no column for a list in the status: kubectl shows the first of several alone', () => {
+    const paths = kind.columns.map(({ jsonPath }) => jsonPath);
+    expect(paths.filter((path) => path.startsWith('.status') && path.includes('[*]'))).toEqual([]);
+  });
+
   it('is structural', () => {
     for (const [path, node] of all) {
       expect([path, Object.keys(node).filter((word) => !ALLOWED.has(word))]).toEqual([path, []]);

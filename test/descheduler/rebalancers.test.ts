@@ -336,7 +336,7 @@ test('an edit begins anew', async () => {
   for (let times = 0; times < 3; times += 1) await look();
   now += 5_000;
   await look();
-  expect(said()).toEqual(['Successful Rebalanced']);
+  expect([said(), stored()?.status?.summary]).toEqual([['Successful Rebalanced'], '1 of 1 Successful']);
   const spec = { workloads: [WEB, { ...WEB, name: 'gone' }] };
   api.edit(`${PATH}/now`, { spec });
   api.edit(`${PATH}/now`, { metadata: { generation: 2 } });
@@ -347,6 +347,7 @@ test('an edit begins anew', async () => {
   await look();
   expect(said()).toEqual(['Successful Rebalanced', 'Failed ReferencedWorkloadNotFound']);
   expect(stored()?.status?.observedGeneration).toBe(2);
+  expect(stored()?.status?.summary).toBe('1 of 2 Successful, 1 Failed');
 });
 
 test.each(WRONG_REBALANCERS)('one with $what cannot be read, in case it is older than its CRD', ({ wrong, field }) => {
