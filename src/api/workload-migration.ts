@@ -91,6 +91,7 @@ const moved = z.object({
       'NotFound',
       'AlreadyMoving',
       'NotRead',
+      'MovedTooOften',
       'Moving',
       'Moved',
       'LeftBehind',
@@ -104,7 +105,7 @@ const status = z
   .object({
     observedGeneration: observedGeneration(),
     conditions: conditions(
-      'Fits: the whole set has a place where it is to go; Unknown while that cannot be told yet. Complete: True when it has been moved; False with reason Progressing, Suspended, Refused, PodsStay or DryRun.',
+      'Fits: the whole set has a place where it is to go; Unknown while that cannot be told yet, or pods were moved too often to be moved now. Complete: True when it has been moved; False with reason Progressing, Suspended, Refused, PodsStay or DryRun.',
     ),
     workloads: z.array(moved).max(MOST_WORKLOADS).exactOptional().describe('What is known of each workload.'),
     finishTime: z.iso.datetime().exactOptional().meta({

@@ -36,15 +36,25 @@ export function waitingFor({ metadata, status = {} }: WorkloadMigration): Exclud
   const words = cleanText(message, LONGEST_LINE);
   const isUnderWay = reason === 'Progressing' && conditionOf({ status }, 'Fits')?.status === 'True';
   if (isUnderWay) return { waitingFor: words, page: MOVES_PAGE };
-  if (reason !== 'Suspended') return { waitingFor: words };
+  const { begins, page } = whenItBegins(status, reason);
+  if (begins === undefined) return { waitingFor: words };
   const { name, namespace = '' } = metadata;
-  return {
-    waitingFor: words,
-    page: 'concepts/failover.md#stop-all-moves',
-    fix:
-      `WorkloadMigration ${name} stays, and begins when moves may; where all are stopped, that is after kubectl spillway resume-moves. ` +
-      `To take it back: kubectl delete workloadmigration ${name} -n ${namespace}`,
-  };
+  const fix = `WorkloadMigration ${name} stays, and begins ${begins}. To take it back: kubectl delete workloadmigration ${name} -n ${namespace}`;
+  return { waitingFor: words, page, fix };
+}
+
+/** Where it may not begin now and will by itself. */
+function whenItBegins(
+  status: WorkloadMigration['status'],
+  reason: string | undefined,
+): { begins: string; page: string } | { begins: undefined; page?: never } {
+  if (reason === 'Suspended') {
+    const begins = 'when moves may; where all are stopped, that is after kubectl spillway resume-moves';
+    return { begins, page: 'concepts/failover.md#stop-all-moves' };
+  }
+  return conditionOf({ status }, 'Fits')?.reason === 'MovedTooOften'
+    ? { begins: 'by itself at that time, if all of it fits then', page: 'concepts/failover.md#rules-of-every-move' }
+    : { begins: undefined };
 }
 
 function inText({ workload: { kind, name } }: MigratedWorkload): string {

@@ -93,7 +93,7 @@ export class DisplacedPods {
     if (there.length < (replicas ?? 0) || !there.every(isReady)) return 'void';
     if (records.leftLately(workload, 'UnhealthyInMember').has(better.cluster))
       return { why: `pods of its workload were not well in ${clusterInWords(better.cluster)} within the last hour` };
-    const { count } = records.withinAnHour(workload, STRATEGIES);
+    const count = records.withinAnHour(workload, STRATEGIES);
     return count < there.length
       ? undefined
       : { why: 'each of its pods, on the average, was moved once within the last hour' };

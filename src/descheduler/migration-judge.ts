@@ -5,6 +5,7 @@ import { isUnderWay, wayOf } from '../placement/migrating.ts';
 import type { GoingTogether, PlacedPods } from '../placement/placed-pods.ts';
 import type { MigratedPods } from './migrated-pods.ts';
 import { type JudgedWorkload, migrationReport, withPlaces } from './migration-report.ts';
+import type { MovesFuse } from './moves-fuse.ts';
 import { isJudged, listInText, type MigrationFound, refused } from './migration-status.ts';
 
 /** Policies and workloads that were written just before may not be known yet: a report counts that every look finds for so long, in ms. */
@@ -23,8 +24,11 @@ export interface MigrationJudgeOptions {
     'problem' | 'members' | 'hasRules' | 'wayOf' | 'whyNotTogether' | 'migration' | 'migrationKeys'
   >;
   pods: MigratedPods;
+  fuse: Pick<MovesFuse, 'tooOften'>;
   /** No pod is moved: no migration begins. */
   dryRun: boolean;
+  /** Wall clock in ms. */
+  clock: () => number;
   /** In ms. */
   monotonic: () => number;
 }
@@ -60,9 +64,10 @@ export class MigrationJudge {
     judging: Judging,
     signal: AbortSignal,
   ): Promise<MigrationFound | undefined> {
-    const { placed, pods, monotonic } = this.#o;
+    const { placed, dryRun, monotonic } = this.#o;
     const key = keyOf(migration);
-    const report = await migrationReport(migration, { placed, pods }, signal);
+    const isDry = dryRun || migration.spec.dryRun;
+    const report = await migrationReport(migration, { ...this.#o, isDry }, signal);
     const { why, notKnown, judged } = report;
     const entries = judged.map(({ entry }) => entry);
     const text = JSON.stringify([why, notKnown, entries.map(({ workload, reason }) => [workload, reason])]);
@@ -133,10 +138,16 @@ export class MigrationJudge {
     return { state: 'Progressing', message: 'pods are about to be moved', workloads, fits };
   }
 
-  /** What has to be read before the whole is worth a question; undefined: all was. */
+  /** What has to be read, or over, before the whole is worth a question; undefined: nothing has. */
   #waits(workloads: MigrationFound['workloads'], judging: Judging): MigrationFound | undefined {
     const unread = listInText(workloads.filter(({ reason }) => reason === 'NotRead'));
-    return unread === '' ? undefined : this.#notKnown({ missing: unread, workloads }, judging);
+    if (unread !== '') return this.#notKnown({ missing: unread, workloads }, judging);
+    const often = listInText(workloads.filter(({ reason }) => reason === 'MovedTooOften'));
+    if (often === '') return undefined;
+    delete judging.notKnownSince;
+    const message = `it waits: ${often}. Nothing is moved until then, when it is asked whether all of it fits`;
+    const fits = { status: 'Unknown', message: often, reason: 'MovedTooOften' } as const;
+    return { state: 'Progressing', message, workloads, fits };
   }
 
   /** No verdict, and none that it does not fit, from what is not known yet: as after a start of this process. */

@@ -7,14 +7,21 @@ import { clusterInWords, NOT_CONTACTED } from '../api/cluster.ts';
 import type { TypedObject } from '../placement/owner-chain.ts';
 import type { NoPlaceTogether, PlacedPods } from '../placement/placed-pods.ts';
 import { type MigratedPods, type NamedWorkload, perController } from './migrated-pods.ts';
+import type { MovedTooOften, MovesFuse } from './moves-fuse.ts';
 import { silentMembers } from './silent-members.ts';
 
 /** Pods that are asked about together. */
 const MOST_PODS = 2_000;
+const MINUTE_MS = 60_000;
 
 export interface MigrationReportOptions {
   placed: Pick<PlacedPods, 'problem' | 'members' | 'hasRules' | 'wayOf'>;
   pods: Pick<MigratedPods, 'workloadsOf' | 'wholePods' | 'whyStays'>;
+  fuse: Pick<MovesFuse, 'tooOften'>;
+  /** Nothing is to be moved: a report alone. */
+  isDry: boolean;
+  /** Wall clock in ms. */
+  clock: () => number;
 }
 
 /**
@@ -37,9 +44,10 @@ export interface JudgedWorkload {
 /** The first part of the fit report of a migration, which costs little: what can be moved at all. Changes nothing. */
 export async function migrationReport(
   migration: WorkloadMigration,
-  { placed, pods }: MigrationReportOptions,
+  options: MigrationReportOptions,
   signal: AbortSignal,
 ): Promise<MigrationReport> {
+  const { placed, pods } = options;
   const notKnown = whatIsNotKnown(migration, placed);
   if (notKnown !== undefined) return { notKnown, judged: [] };
   const why = whyNotAtAll(migration, placed);
@@ -58,7 +66,7 @@ export async function migrationReport(
   const judged: JudgedWorkload[] = [];
   for (const one of named) {
     const whole = await pods.wholePods(one.there, signal);
-    judged.push(judge(one, whole === undefined ? undefined : [...whole.values()], migration, { placed, pods }));
+    judged.push(judge(one, whole === undefined ? undefined : [...whole.values()], migration, options));
   }
   return { judged };
 }
@@ -93,7 +101,7 @@ function judge(
   { reference, workload, there }: NamedWorkload,
   whole: readonly Pod[] | undefined,
   migration: WorkloadMigration,
-  { placed, pods }: MigrationReportOptions,
+  { placed, pods, fuse, isDry, clock }: MigrationReportOptions,
 ): JudgedWorkload {
   const { length } = there;
   const stays = (reason: MigratedWorkload['reason'], message: string): JudgedWorkload => ({
@@ -123,17 +131,29 @@ function judge(
   if (other !== undefined && other !== keyOf(migration)) {
     return stays('AlreadyMoving', `WorkloadMigration ${other} moves it now`);
   }
-  const message = length === 0 ? `none of its pods is in ${clusterInWords(migration.spec.from)}` : undefined;
+  const often = first === undefined ? undefined : fuse.tooOften(first, length);
+  const message =
+    often !== undefined
+      ? untilWhen(often, clock())
+      : length === 0
+        ? `none of its pods is in ${clusterInWords(migration.spec.from)}`
+        : undefined;
   const entry: MigratedWorkload = {
     workload: reference,
     pods: length,
     waiting: length,
     moving: 0,
     moved: 0,
-    reason: 'Fits',
+    reason: often === undefined || isDry ? 'Fits' : 'MovedTooOften',
     ...(message === undefined ? {} : { message }),
   };
   return { entry, workload, pods: whole };
+}
+
+/** By the minute, so that it stays the same from look to look. `now` in ms. */
+function untilWhen({ count, most, limit, forMs }: MovedTooOften, now: number): string {
+  const until = new Date(Math.ceil((now + forMs) / MINUTE_MS) * MINUTE_MS).toISOString().slice(11, 16);
+  return `its pods were moved ${counted(count, 'time')} within the last hour, of at most ${String(most)} (${limit}); again at ${until} UTC`;
 }
 
 /** The second part: which of its pods have no place, by UID. */

@@ -11,8 +11,10 @@ export interface MigrationFound {
   readonly state: MigrationState;
   readonly message: string;
   readonly workloads: readonly MigratedWorkload[];
-  /** Undefined while the whole set has not been judged; Unknown when it cannot be yet. */
-  readonly fits: { readonly status: 'True' | 'False' | 'Unknown'; readonly message: string } | undefined;
+  /** Undefined while the whole set has not been judged; Unknown when it cannot be yet, as `reason` says. */
+  readonly fits:
+    | { readonly status: 'True' | 'False' | 'Unknown'; readonly message: string; readonly reason?: 'MovedTooOften' }
+    | undefined;
 }
 
 /** States from which nothing leads on but another spec. */
@@ -50,7 +52,7 @@ export function migrationStatus(
   const known = before?.observedGeneration === observedGeneration ? before : undefined;
   const found: Omit<Condition, 'lastTransitionTime'>[] = [];
   if (fits !== undefined) {
-    const reason = FITS[fits.status];
+    const { reason = FITS[fits.status] } = fits;
     found.push({ type: 'Fits', status: fits.status, observedGeneration, reason, message: cut(fits.message) });
   }
   const status = state === 'Moved' ? 'True' : 'False';

@@ -60,7 +60,7 @@ export interface MigrationsOptions {
     | 'whyNotTogether'
     | 'problem'
   >;
-  mover: Pick<Mover, 'read' | 'wasSent' | 'restMs' | 'keeps' | 'move' | 'whyHeld'>;
+  mover: Pick<Mover, 'read' | 'wasSent' | 'restMs' | 'keeps' | 'move' | 'whyHeld' | 'fuse'>;
   stop: Pick<MovesStop, 'why'>;
   /** No pod is moved: no migration begins, or goes on. */
   dryRun: boolean;
@@ -102,7 +102,7 @@ export class Migrations {
   constructor(options: MigrationsOptions) {
     this.#o = options;
     this.#pods = new MigratedPods(options);
-    this.#judge = new MigrationJudge({ ...options, pods: this.#pods });
+    this.#judge = new MigrationJudge({ ...options, pods: this.#pods, fuse: options.mover.fuse });
   }
 
   /** Throws what the host answers. */

@@ -1,10 +1,10 @@
-import { isActive, isFinished } from '../api/pod-phase.ts';
+import { isActive } from '../api/pod-phase.ts';
 import { isReady } from '../kube/conditions.ts';
 import type { Pod } from '../kube/core-v1.ts';
 import { controllerOf } from '../kube/owner-references.ts';
 import type { PlacedPods, SurgingSet } from '../placement/placed-pods.ts';
 import type { LivePods } from './live-pods.ts';
-import type { MoveRecords } from './move-records.ts';
+import type { MovesFuse } from './moves-fuse.ts';
 import type { MovesStop } from './moves-stop.ts';
 import type { MovesUnderWay } from './moves-under-way.ts';
 import { goesGracefully, staysByPolicy, waitsForHeal } from './purge-mode.ts';
@@ -24,9 +24,7 @@ export interface MoveCheckOptions {
   placed: PlacedPods;
   /** Whether people let any move begin. */
   stop: Pick<MovesStop, 'why'>;
-  records: Pick<MoveRecords, 'withinAnHour'>;
-  /** Most moves per pod of a workload within an hour. */
-  perPodPerHour: number;
+  fuse: Pick<MovesFuse, 'tooOften'>;
 }
 
 /** A pod that may be moved now. `set`: the ReplicaSet that makes a replacement first; undefined: evict at once. */
@@ -108,14 +106,11 @@ export class MoveCheck {
       .find((pod) => pod.spec.nodeName === undefined && isActive(pod) && !underWay.isPlacing(pod));
   }
 
-  /** Rate limit against pods that move in circles, whatever the cause. */
   #tooOften(live: Pod): Held | undefined {
-    const { placed, records, perPodPerHour } = this.#o;
-    const { workload, replicas = 1 } = placed.rulesOf(live);
-    const { count, forMs } = records.withinAnHour(workload);
-    const pods = placed.ofWorkload(workload.metadata.uid ?? '').filter((pod) => !isFinished(pod)).length;
-    if (count < perPodPerHour * Math.max(replicas, pods)) return undefined;
-    const why = `pods of its workload were moved too often (${String(count)} times within an hour; descheduler.movesPerPodPerHour is ${String(perPodPerHour)})`;
+    const found = this.#o.fuse.tooOften(live);
+    if (found === undefined) return undefined;
+    const { count, limit, forMs } = found;
+    const why = `pods of its workload were moved too often (${String(count)} times within an hour; ${limit})`;
     return { why, forMs, others: true };
   }
 }

@@ -7,7 +7,7 @@ import { timestamp } from '../kube/timestamps.ts';
 import { patch } from '../kube/verbs.ts';
 import type { HandlerResult } from '../kube/workqueue.ts';
 import { WrittenTimes } from '../kube/written-times.ts';
-import { joinedMoves, type Move, type Moves, movesWithin, withMove } from '../placement/moves.ts';
+import { fewEnoughInMs, joinedMoves, type Move, type Moves, movesWithin, withMove } from '../placement/moves.ts';
 import type { TypedObject } from '../placement/owner-chain.ts';
 import type { PlacedPods } from '../placement/placed-pods.ts';
 import type { Strategy } from './wanted-move.ts';
@@ -52,16 +52,15 @@ export class MoveRecords {
     return () => this.#handlers.delete(handler);
   }
 
-  /**
-   * Pods of the workload that were moved within the last hour, and in how many ms there will be fewer. `strategies`: only
-   * those that were moved by them.
-   */
-  withinAnHour(
-    workload: TypedObject,
-    strategies?: readonly string[],
-  ): { readonly count: number; readonly forMs: number } {
+  /** Pods of the workload that were moved within the last hour. `strategies`: only those that were moved by them. */
+  withinAnHour(workload: TypedObject, strategies?: readonly string[]): number {
     const moves = this.#counted(workload).filter(({ strategy }) => strategies?.includes(strategy) ?? true);
     return movesWithin(moves, HOUR_MS, this.#o.clock());
+  }
+
+  /** In how many ms at most `most` pods of the workload will have been moved within an hour, if no more are. */
+  fewEnoughInMs(workload: TypedObject, most: number): number {
+    return fewEnoughInMs(this.#counted(workload), HOUR_MS, this.#o.clock(), most);
   }
 
   /** Clusters that pods of the workload left for that reason within the last hour. */

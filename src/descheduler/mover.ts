@@ -15,6 +15,7 @@ import { MissingRights } from './missing-rights.ts';
 import { MoveCheck, NEVER } from './move-check.ts';
 import type { MoveRecords } from './move-records.ts';
 import { MoveReport } from './move-report.ts';
+import { MovesFuse } from './moves-fuse.ts';
 import type { MovesMetrics } from './moves-metrics.ts';
 import type { MovesStop } from './moves-stop.ts';
 import { MovesUnderWay } from './moves-under-way.ts';
@@ -77,6 +78,7 @@ export type MoveOutcome = 'moved' | 'held' | 'stop' | 'void';
  */
 export class Mover {
   readonly underWay: MovesUnderWay;
+  readonly fuse: MovesFuse;
   readonly #o: MoverOptions;
   /** UIDs of evicted pods, until the caches must show the eviction. */
   readonly #sent = new LRUCache<string, true>({ ...atMost(REMEMBERED), ttl: CAUGHT_UP_MS });
@@ -95,7 +97,8 @@ export class Mover {
     this.underWay = new MovesUnderWay(options.monotonic);
     this.#rights = new MissingRights(options);
     this.#live = new LivePods(options.host, this.#rights);
-    this.#check = new MoveCheck({ ...options, live: this.#live, underWay: this.underWay });
+    this.fuse = new MovesFuse(options);
+    this.#check = new MoveCheck({ ...options, live: this.#live, underWay: this.underWay, fuse: this.fuse });
     this.#held = new HeldMoves(options);
     this.#report = new MoveReport(options);
   }

@@ -121,7 +121,7 @@ export class UnhealthyPods {
         others: true,
       };
     }
-    return records.withinAnHour(workload, ['UnhealthyInMember']).count < count
+    return records.withinAnHour(workload, ['UnhealthyInMember']) < count
       ? undefined
       : { why: 'each of its pods, on the average, was moved for that once within the last hour', others: true };
   }

@@ -48,16 +48,23 @@ export function joinedMoves(a: readonly Moves[], b: readonly Moves[], lastOf = a
   return [...all.values()].toSorted((x, y) => lastOf(y) - lastOf(x)).slice(0, MOST_MOVES);
 }
 
-/** How many pods were moved within the last so many ms, at most, and when the first of these may be forgotten. */
-export function movesWithin(
-  moves: readonly Moves[],
-  ms: number,
-  now: number,
-): { readonly count: number; readonly forMs: number } {
-  // A clock that was ahead when they were written must not hold the others up for longer than that.
-  const recent = moves
-    .map(({ count, last }) => ({ count, ageMs: Math.max(0, now - last) }))
-    .filter(({ ageMs }) => ageMs < ms);
-  const oldest = Math.max(0, ...recent.map(({ ageMs }) => ageMs));
-  return { count: recent.reduce((sum, { count }) => sum + count, 0), forMs: ms - oldest };
+/** How many pods were moved within the last so many ms, at most. */
+export function movesWithin(moves: readonly Moves[], ms: number, now: number): number {
+  return recentOf(moves, ms, now).reduce((sum, { count }) => sum + count, 0);
+}
+
+/** In how many ms there will be at most `most` of them; 0: there are no more than that now. */
+export function fewEnoughInMs(moves: readonly Moves[], ms: number, now: number, most: number): number {
+  let [count, forMs] = [movesWithin(moves, ms, now), 0];
+  for (const one of recentOf(moves, ms, now).toSorted((a, b) => b.ageMs - a.ageMs)) {
+    if (count <= most) break;
+    count -= one.count;
+    forMs = ms - one.ageMs;
+  }
+  return forMs;
+}
+
+/** A clock that was ahead when they were written must not hold the others up for longer than that. */
+function recentOf(moves: readonly Moves[], ms: number, now: number): { count: number; ageMs: number }[] {
+  return moves.map(({ count, last }) => ({ count, ageMs: Math.max(0, now - last) })).filter(({ ageMs }) => ageMs < ms);
 }

@@ -205,6 +205,20 @@ describe('the verb', () => {
     expect(notes).toContain('guides/drain-and-migrate.md');
   });
 
+  it('says that it begins by itself, where pods were moved too often before', async () => {
+    const conditions = [
+      { type: 'Fits', status: 'Unknown', reason: 'MovedTooOften', message: '' },
+      { type: 'Complete', status: 'False', reason: 'Progressing', message: 'it waits: again at 22:57 UTC' },
+    ];
+    timer = setInterval(() => {
+      for (const key of stored()) api.edit(key, { status: { conditions, workloads: [] } });
+    }, 20);
+    await move('deploy/web', '--from', 'a', '--timeout', '1');
+    const notes = terminal.notes.join('\n');
+    expect(notes).toMatch(/not within 1 s\nreason: it waits: again at 22:57 UTC/);
+    expect(notes).toMatch(/web-\w+ stays, and begins by itself at that time.*kubectl delete/);
+  });
+
   it('says that there is nothing to move', async () => {
     answer('True', { workloads: [] });
     expect(await move('--all', '--from', 'a')).toBe(0);

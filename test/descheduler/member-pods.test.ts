@@ -774,7 +774,7 @@ describe('lost', () => {
     // The clock is set right; both the process that wrote it, and the next one, count from now on.
     room.wallAheadMs = 0;
     const { records } = room.process;
-    const count = (of = records): number => of.withinAnHour(deployment).count;
+    const count = (of = records): number => of.withinAnHour(deployment);
     expect([count(), [...records.leftLately(deployment, 'MemberLost')]]).toEqual([4, ['east']]);
     room.now += 3_599_000;
     expect(count()).toBe(4);
@@ -782,7 +782,7 @@ describe('lost', () => {
     expect([count(), records.leftLately(deployment, 'MemberLost').size]).toEqual([0, 0]);
     await room.restart();
     const next = room.process.records;
-    expect([count(next), next.withinAnHour(deployment).forMs]).toEqual([4, 3_600_000]);
+    expect([count(next), next.fewEnoughInMs(deployment, 3)]).toEqual([4, 3_600_000]);
     room.now += 3_600_000;
     expect(count(next)).toBe(0);
     // Nor when the time has come that was written down.

@@ -216,6 +216,87 @@ describe('what fits', () => {
   });
 });
 
+describe('of a workload whose pods were moved too often within the hour', () => {
+  const waits = ['Fits Unknown MovedTooOften', 'Complete False Progressing'];
+  /** Of four pods twenty moves are allowed. */
+  function movedBefore(count: number): void {
+    const { placed, records } = room.process;
+    const [pod] = room.pods();
+    if (pod === undefined) throw new Error('there is no pod');
+    const { workload } = placed.rulesOf(pod);
+    for (let i = 0; i < count; i++) records.add(workload, { strategy: 'Drain', from: 'west', pod: 'p', message: '' });
+  }
+  const often = (count: number): string =>
+    `its pods were moved ${count} times within the last hour, of at most 20 (descheduler.movesPerPodPerHour is 5); again at 01:00 UTC`;
+
+  test('it waits, says until when, and is judged then', async () => {
+    movedBefore(20);
+    ask();
+    await judged();
+    expect(state()).toEqual(waits);
+    expect(said()).toEqual([`web MovedTooOften 4/0/0: ${often(20)}`]);
+    expect(stored()?.status?.conditions?.[1]?.message).toBe(
+      `it waits: deployment/web: ${often(20)}. Nothing is moved until then, when it is asked whether all of it fits`,
+    );
+    expect([room.breaths, stored()?.status?.finishTime]).toEqual([0, undefined]);
+    const writes = (): number => room.api.requests('PATCH').filter(({ path }) => path.startsWith(PATH)).length;
+    const before = writes();
+    room.now += 1_800_000;
+    expect(await look()).toEqual({ requeueAfterMs: 2_000 });
+    expect([state(), writes(), moves()]).toEqual([waits, before, []]);
+    const [pod] = room.pods();
+    expect(asked(pod as Pod)).toEqual([]);
+    room.now += 1_800_000;
+    await begun();
+    expect(state()).toEqual(['Fits True AllFit', 'Complete False Progressing']);
+    expect(moves()).toHaveLength(1);
+  });
+
+  test('it waits also where only some of them might be moved yet: all or nothing', async () => {
+    movedBefore(17);
+    ask();
+    await judged();
+    expect([state(), said()]).toEqual([waits, [`web MovedTooOften 4/0/0: ${often(17)}`]]);
+  });
+
+  test('as many as there are may be moved to the last one', async () => {
+    movedBefore(16);
+    ask();
+    await begun();
+    expect([state()[0], moves().length]).toEqual(['Fits True AllFit', 1]);
+  });
+
+  test('what never fits is refused at once', async () => {
+    movedBefore(20);
+    ask({ workloads: [named('web'), named('gone')] });
+    await judged();
+    expect(state()).toEqual(['Fits False DoesNotFit', 'Complete False Refused']);
+  });
+
+  test('a dry run says both: whether it fits now, and when it might begin', async () => {
+    movedBefore(20);
+    ask({ dryRun: true });
+    await judged();
+    expect(state()).toEqual(['Fits True AllFit', 'Complete False DryRun']);
+    expect(said()).toEqual([`web Fits 4/0/0: ${often(20)}`]);
+  });
+
+  test('with fewer moves than pods allowed it begins when none was moved', async () => {
+    room.perPodPerHour = 0.25;
+    await room.restart();
+    movedBefore(1);
+    ask();
+    await judged();
+    expect([state(), said()[0]]).toEqual([
+      waits,
+      expect.stringContaining('moved 1 time within the last hour, of at most 1'),
+    ]);
+    room.now += 3_600_000;
+    await begun();
+    expect([state()[0], moves().length]).toEqual(['Fits True AllFit', 1]);
+  });
+});
+
 describe('the question about the whole set', () => {
   let aside: Map<string, string>;
   const settled = async (): Promise<void> => {

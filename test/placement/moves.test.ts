@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { joinedMoves, type Moves, movesWithin, withMove } from '../../src/placement/moves.ts';
+import { fewEnoughInMs, joinedMoves, type Moves, movesWithin, withMove } from '../../src/placement/moves.ts';
 
 const MINUTE_MS = 60_000;
 const move = (strategy: string, from: string, pod = 'p') => ({ strategy, from, pod, message: 'why' });
@@ -25,11 +25,19 @@ describe('moves of a workload', () => {
     let moves = withMove([], move('A', 'east'), 0);
     moves = withMove(moves, move('A', 'east'), 5 * MINUTE_MS);
     moves = withMove(moves, move('B', 'east'), 20 * MINUTE_MS);
-    expect(movesWithin(moves, 60 * MINUTE_MS, 64 * MINUTE_MS)).toEqual({ count: 3, forMs: MINUTE_MS });
-    expect(movesWithin(moves, 60 * MINUTE_MS, 65 * MINUTE_MS)).toEqual({ count: 1, forMs: 15 * MINUTE_MS });
-    expect(movesWithin(moves, 60 * MINUTE_MS, 80 * MINUTE_MS)).toMatchObject({ count: 0 });
+    expect([64, 65, 80].map((now) => movesWithin(moves, 60 * MINUTE_MS, now * MINUTE_MS))).toEqual([3, 1, 0]);
     // A wall clock that was set back since.
-    expect(movesWithin(moves, 60 * MINUTE_MS, -1e9)).toEqual({ count: 3, forMs: 60 * MINUTE_MS });
+    expect(movesWithin(moves, 60 * MINUTE_MS, -1e9)).toBe(3);
+    expect(fewEnoughInMs(moves, 60 * MINUTE_MS, -1e9, 2)).toBe(60 * MINUTE_MS);
+  });
+
+  test('are few enough for more of them when as many of the oldest are forgotten as that takes', () => {
+    let moves = withMove([], move('A', 'east'), 0);
+    moves = withMove(moves, move('A', 'east'), 5 * MINUTE_MS);
+    moves = withMove(moves, move('B', 'east'), 20 * MINUTE_MS);
+    const inMs = (most: number, now = 64): number => fewEnoughInMs(moves, 60 * MINUTE_MS, now * MINUTE_MS, most);
+    expect([3, 2, 1, 0].map((most) => inMs(most) / MINUTE_MS)).toEqual([0, 1, 1, 16]);
+    expect([inMs(1, 65), inMs(0, 65), inMs(0, 80)].map((ms) => ms / MINUTE_MS)).toEqual([0, 15, 0]);
   });
 
   test('that two replicas know of are joined, whatever is cut off of their times when they are stored', () => {
@@ -54,7 +62,7 @@ describe('moves of a workload', () => {
           expect(moves[0]).toMatchObject({ strategy, from, last: now });
           expect(moves.length).toBeLessThanOrEqual(20);
         }
-        expect(movesWithin(moves, Infinity, now).count).toBeLessThanOrEqual(all.length);
+        expect(movesWithin(moves, Infinity, now)).toBeLessThanOrEqual(all.length);
       }),
     );
   });
