@@ -1,7 +1,7 @@
 # Every target does its own set-up and says what it is doing. What is slow is done once and kept.
 SHELL := bash
 .DEFAULT_GOAL := help
-HISTORIES ?= 150
+HISTORIES ?= 300
 FROM ?= 1
 .PHONY: help build test simulate sim soak planted test-long soak-placement test-page faults fuzz lint format manifests image single-file bench conformance tools demo demo-down burst-demo
 
@@ -29,7 +29,7 @@ test: build ## unit tests, histories in the simulator, then tests on real cluste
 dist/test/sim/main.js: build
 	@node_modules/.bin/tsc -p tsconfig.sim.json --noCheck
 
-simulate: dist/test/sim/main.js ## the whole program against a world that can do anything (HISTORIES=150 FROM=1)
+simulate: dist/test/sim/main.js ## the whole program against a world that can do anything (HISTORIES=300 FROM=1)
 	@node dist/test/sim/main.js same 3 $(FROM)
 	@node dist/test/sim/main.js run $(HISTORIES) $(FROM)
 

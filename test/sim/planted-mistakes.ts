@@ -40,6 +40,17 @@ export const MISTAKES: readonly Mistake[] = [
     ],
   },
   {
+    name: 'let-an-observer-keep-for-itself-who-answered',
+    seed: 162,
+    edits: [
+      {
+        file: 'members/member-runner.ts',
+        from: '        misled: (identity) => this.#link.connection?.toldOf(identity),\n',
+        to: '',
+      },
+    ],
+  },
+  {
     name: 'create-a-finished-pod-again',
     edits: [
       NO_GUARDS,
