@@ -74,7 +74,7 @@ const RIGHTS: Readonly<Record<string, string>> = {
     'get, list, watch and delete `memberclusters`, list `nodes` and `pods` (of all namespaces); with --mode=drain create `pods/eviction`; with --mode=force patch `memberclusters`; get and delete `secrets` in `spillway-system`. With --member-context, in the member: get namespace `kube-system`, list `configmaps` in `spillway-access`, `namespaces`, `pods` and `persistentvolumeclaims`, get and patch `namespaces`, delete what `manifests/member` has',
   orphans:
     'in the host: get namespace `kube-system`, list `memberclusters` and `pods` of all namespaces, and `persistentvolumes` (without, all claims there stay). In the other cluster: get namespace `kube-system`, list all that Spillway makes in members (`pods`, `services`, `endpointslices`, `configmaps`, `secrets`, `persistentvolumeclaims`, `poddisruptionbudgets`, `namespaces`); with --delete delete these, and list every kind in a namespace that is to go',
-  uninstall: 'list `memberclusters`; get and delete all that `manifests` have',
+  uninstall: 'list `memberclusters`, and `pods` of all namespaces; get and delete all that `manifests` have',
 };
 
 /** docs/reference/cli.md */

@@ -1,5 +1,5 @@
 import PQueue from 'p-queue';
-import { ApiError, isNotFound } from '../kube/errors.ts';
+import { ApiError, isConflict, isNotFound } from '../kube/errors.ts';
 import { jsonEqual } from '../kube/json-equal.ts';
 import { keyFor, type KubeObject } from '../kube/object.ts';
 import { get, patch, remove } from '../kube/verbs.ts';
@@ -67,11 +67,12 @@ export async function applyAll(
   const isNamespace = ({ kind }: ManifestObject): boolean => kind === 'Namespace';
   const queue = new PQueue({ concurrency: AT_A_TIME });
   const outcomes = new Map<ManifestObject, Promise<Outcome>>();
+  let hasEnded = false;
   for (const object of objects.filter(isNamespace))
     outcomes.set(object, Promise.resolve(await apply(cluster, object, dryRun)));
   for (const object of objects) {
     if (isNamespace(object)) continue;
-    const outcome = queue.add(async () => await apply(cluster, object, dryRun));
+    const outcome = queue.add(async () => (hasEnded ? 'not judged' : await apply(cluster, object, dryRun)));
     // It is told in its turn, which may come after it has failed.
     outcome.catch(() => undefined);
     outcomes.set(object, outcome);
@@ -80,7 +81,8 @@ export async function applyAll(
     for (const [object, outcome] of outcomes)
       terminal.out(`${nameOf(object)} ${await outcome}${dryRunWords(dryRun)}\n`);
   } finally {
-    queue.clear();
+    // What has not begun does not any more; taken out of the queue, it would never settle.
+    hasEnded = true;
     await Promise.allSettled(outcomes.values());
   }
 }
@@ -99,8 +101,9 @@ export async function takeAway(cluster: Viewer, object: ManifestObject, dryRun: 
       await remove(cluster.client, resource, { namespace, name }, preconditions, options);
       return true;
     } catch (error) {
-      // Nor is it there where its kind is not known.
+      // Nor is it there where its kind is not known. A namespace that ends already is not deleted again.
       if (error instanceof ApiError && error.code === 404) return false;
+      if (isConflict(error) && object.kind === 'Namespace') return false;
       throw error;
     }
   });

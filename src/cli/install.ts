@@ -20,7 +20,7 @@ import {
   SYSTEM_NAMESPACE,
   type Choices,
 } from './installation.ts';
-import { inventoryOf, noLongerWanted, readInventory } from './inventory.ts';
+import { begun, everChosen, inventoryOf, noLongerWanted, readInventory, type Inventory } from './inventory.ts';
 import { nameOf } from './known-kinds.ts';
 import { editedConfiguration } from './manager-configuration.ts';
 import { checkNobodyExchanges, kindsOfOthers, whyItStays } from './multi-cluster-kinds.ts';
@@ -166,19 +166,26 @@ async function install(cli: Cli, host: Viewer, verb: 'install' | 'upgrade', flag
   terminal.note(
     `installing Spillway ${programVersion()} into the cluster of context ${host.context} (Kubernetes ${version.text})`,
   );
-  if (before?.choices.multiCluster === 'Exchange' && choices.multiCluster === 'None') await checkNobodyExchanges(host);
+  const exchanged = everChosen(before).some(({ multiCluster }) => multiCluster === 'Exchange');
+  if (exchanged && choices.multiCluster === 'None') await checkNobodyExchanges(host);
   const edited = await editedConfiguration(host, before, choices);
   if (edited !== undefined) terminal.note(EDITED);
   const whole = installation(choices, edited);
   const foreign = await kindsOfOthers(host, whole);
   for (const kind of foreign) terminal.note(`note: ${nameOf(kind)} is left as it is: somebody else brought it`);
   const objects = whole.filter((object) => !foreign.some((kind) => nameOf(kind) === nameOf(object)));
+  const configurations = [markOf(shippedConfiguration(choices))];
+  const next: Inventory = { version: programVersion(), choices, former: [], objects, configurations };
+  // Remembered before it is applied, so that all of it can be taken away whatever happens.
+  const namespaces = objects.filter(({ kind }) => kind === 'Namespace');
+  await applyAll(host, namespaces, dryRun, terminal);
+  if (dryRun === 'none') await apply(host, inventoryOf(begun(before, next)), dryRun);
   const kinds = objects.filter(({ kind }) => kind === 'CustomResourceDefinition');
   await applyAll(host, kinds, dryRun, terminal);
   if (dryRun === 'none') await untilServed(cli, host, kinds);
   await applyAll(
     host,
-    objects.filter((object) => !kinds.includes(object)),
+    objects.filter((object) => !kinds.includes(object) && !namespaces.includes(object)),
     dryRun,
     terminal,
   );
@@ -187,11 +194,7 @@ async function install(cli: Cli, host: Viewer, verb: 'install' | 'upgrade', flag
     if (await takeAway(host, object, dryRun)) terminal.out(`${nameOf(object)} deleted${dryRunWords(dryRun)}\n`);
   }
   for (const kind of stays) terminal.note(whyItStays(kind));
-  if (dryRun === 'none') {
-    const configuration = markOf(shippedConfiguration(choices));
-    const now = { version: programVersion(), choices, objects: [...objects, ...stays], configuration };
-    await apply(host, inventoryOf(now), dryRun);
-  }
+  if (dryRun === 'none') await apply(host, inventoryOf({ ...next, objects: [...objects, ...stays] }), dryRun);
   if (dryRun === 'none' && flags.wait) {
     await untilReady(cli, host, choices, flags.timeout * 1000);
     terminal.out(`Spillway ${programVersion()} is ready; next: kubectl spillway join NAME --member-context CONTEXT\n`);

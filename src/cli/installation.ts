@@ -38,6 +38,8 @@ const MANAGER_FILE = 'manager.yaml';
 /** Key in the manager's ConfigMap. */
 const CONFIGURATION = 'config.yaml';
 export const SECOND_SCHEDULER = 'spillway-kube-scheduler';
+/** By which pods ask for it. */
+export const SCHEDULER_NAME = 'spillway-scheduler';
 
 /** Files below manifests/ that make an installation, in the order in which they are applied. */
 export function filesOf({
@@ -124,7 +126,7 @@ export function settingsOf({ scheduler, admission, hostIdentity }: Choices): obj
       ? {}
       : {
           admission: {
-            ...(scheduler === 'Second' ? { schedulerName: 'spillway-scheduler' } : {}),
+            ...(scheduler === 'Second' ? { schedulerName: SCHEDULER_NAME } : {}),
             splitNodeConstraints: true,
             webhook: { enabled: true },
           },

@@ -1,3 +1,4 @@
+import { jsonEqual } from '../kube/json-equal.ts';
 import type { KubeObject } from '../kube/object.ts';
 import { CONFIG_MAPS } from '../kube/resource.ts';
 import { identityOf } from './apply.ts';
@@ -13,10 +14,12 @@ const NAME = 'spillway-installation';
 export interface Inventory {
   readonly version: string;
   readonly choices: Choices;
+  /** Those of before, as long as the last install has not come to its end: something of each may be there. */
+  readonly former: readonly Choices[];
   /** Only what it takes to delete them. */
   readonly objects: readonly ManifestObject[];
-  /** Mark of the manager's configuration as that version shipped it; not of one that former versions wrote. */
-  readonly configuration?: string | undefined;
+  /** Marks of the manager's configuration as it was shipped, for each of these choices; none of former versions, which wrote none. */
+  readonly configurations: readonly string[];
 }
 
 interface Stored extends KubeObject {
@@ -28,18 +31,38 @@ export async function readInventory(host: Viewer): Promise<Inventory | undefined
   const found = await host.tryGet<Stored>(CONFIG_MAPS, { namespace: SYSTEM_NAMESPACE, name: NAME });
   if (found instanceof MissingRight)
     throw new CliError(`you may not ${found.right}`, { exitCode: 3, fix: 'ask an administrator of the host' });
-  const { version, choices, objects, configuration } = found?.data ?? {};
+  const { version, choices, objects, former = '[]', configuration = '' } = found?.data ?? {};
   if (version === undefined || choices === undefined || objects === undefined) return undefined;
   try {
     return {
       version,
       choices: { ...DEFAULT_CHOICES, ...(JSON.parse(choices) as Partial<Choices>) },
+      former: (JSON.parse(former) as Partial<Choices>[]).map((one) => ({ ...DEFAULT_CHOICES, ...one })),
       objects: JSON.parse(objects) as ManifestObject[],
-      configuration,
+      configurations: configuration.split(' ').filter((mark) => mark !== ''),
     };
   } catch {
     throw new CliError(`ConfigMap ${SYSTEM_NAMESPACE}/${NAME} cannot be read`, { fix: 'delete it, and install again' });
   }
+}
+
+/** Whatever may have been applied in the name of these choices. */
+export function everChosen(inventory: Inventory | undefined): readonly Choices[] {
+  return inventory === undefined ? [] : [inventory.choices, ...inventory.former];
+}
+
+/** What is there, or may be, from the moment on when `next` begins to take the place of `before`, until it has. */
+export function begun(before: Inventory | undefined, next: Inventory): Inventory {
+  const former = everChosen(before).filter(
+    (one, index, all) => all.findIndex((other) => jsonEqual(one, other)) === index && !jsonEqual(one, next.choices),
+  );
+  const { goes, stays } = noLongerWanted(before?.objects ?? [], next.objects);
+  return {
+    ...next,
+    former,
+    objects: [...goes, ...stays, ...next.objects],
+    configurations: [...new Set([...(before?.configurations ?? []), ...next.configurations])],
+  };
 }
 
 /**
@@ -56,8 +79,8 @@ export function noLongerWanted(
   return { goes: left.filter((one) => !isKind(one)), stays: left.filter(isKind) };
 }
 
-/** The object that remembers an installation; it is applied with it. */
-export function inventoryOf({ version, choices, objects, configuration }: Inventory): ManifestObject {
+/** The object that remembers an installation: before anything of it is applied, and when all is. */
+export function inventoryOf({ version, choices, former, objects, configurations }: Inventory): ManifestObject {
   const short = objects.map(({ apiVersion, kind, metadata: { namespace, name } }) => ({
     apiVersion,
     kind,
@@ -71,7 +94,8 @@ export function inventoryOf({ version, choices, objects, configuration }: Invent
       version,
       choices: JSON.stringify(choices),
       objects: JSON.stringify(short),
-      ...(configuration === undefined ? {} : { configuration }),
+      ...(former.length === 0 ? {} : { former: JSON.stringify(former) }),
+      ...(configurations.length === 0 ? {} : { configuration: configurations.join(' ') }),
     },
   } as ManifestObject;
 }

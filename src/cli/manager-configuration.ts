@@ -12,7 +12,7 @@ import {
   SYSTEM_NAMESPACE,
 } from './installation.ts';
 import type { Choices } from './installation.ts';
-import type { Inventory } from './inventory.ts';
+import { everChosen, type Inventory } from './inventory.ts';
 import type { ManifestObject } from './manifests.ts';
 import { MissingRight, type Viewer } from './viewer.ts';
 
@@ -28,18 +28,20 @@ export async function editedConfiguration(
     throw new CliError(`you may not ${found.right}`, { exitCode: 3, fix: 'ask an administrator of the host' });
   const text = found === undefined ? undefined : configurationIn(found);
   if (text === undefined) return undefined;
-  const shipped = [choices, before?.choices ?? DEFAULT_CHOICES].map(shippedConfiguration);
-  if (shipped.includes(text) || markOf(text) === before?.configuration) return undefined;
-  return withChoices(text, before === undefined ? {} : settingsOf(before.choices), settingsOf(choices));
+  const former = everChosen(before);
+  const shipped = [choices, ...(before === undefined ? [DEFAULT_CHOICES] : former)].map(shippedConfiguration);
+  if (shipped.includes(text) || before?.configurations.includes(markOf(text)) === true) return undefined;
+  return withChoices(text, former.map(settingsOf), settingsOf(choices));
 }
 
 /**
  * The text with what is chosen in it, and without what was chosen before; to the letter as it is where that changes nothing. Throws
  * CliError for what is no configuration.
  */
-function withChoices(text: string, before: object, now: object): string {
+function withChoices(text: string, before: readonly object[], now: object): string {
   const live = parsed(text);
-  const next = merged(without(live, before as JsonObject), now as JsonObject);
+  const bare = before.reduce<JsonObject>((left, gone) => without(left, gone as JsonObject), live);
+  const next = merged(bare, now as JsonObject);
   return jsonEqual(next, live) ? text : stringify(next);
 }
 

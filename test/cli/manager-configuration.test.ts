@@ -8,7 +8,7 @@ import {
   type Choices,
   markOf,
 } from '../../src/cli/installation.ts';
-import { inventoryOf, readInventory, type Inventory } from '../../src/cli/inventory.ts';
+import { begun, inventoryOf, readInventory, type Inventory } from '../../src/cli/inventory.ts';
 import { editedConfiguration } from '../../src/cli/manager-configuration.ts';
 import { nameOf } from '../../src/cli/known-kinds.ts';
 import type { Viewer } from '../../src/cli/viewer.ts';
@@ -21,11 +21,12 @@ const withText = (text: string | undefined): Pick<Viewer, 'tryGet'> => ({
   tryGet: <T>() =>
     Promise.resolve((text === undefined ? undefined : { metadata: {}, data: { 'config.yaml': text } }) as T),
 });
-const installed = (choices: Choices, shipped?: string): Inventory => ({
+const installed = (choices: Choices, ...shipped: string[]): Inventory => ({
   version: '0.0.1',
   choices,
+  former: [],
   objects: [],
-  configuration: shipped === undefined ? undefined : markOf(shipped),
+  configurations: shipped.map(markOf),
 });
 const edited = async (text: string | undefined, before: Inventory | undefined, choices = DEFAULT_CHOICES) =>
   await editedConfiguration(withText(text), before, choices);
@@ -66,6 +67,18 @@ describe('the configuration of the manager', () => {
     expect(parse(back ?? '')).toEqual(parse(own));
   });
 
+  it('is told from an edited one, and has what is chosen, also after an upgrade that did not come to its end', async () => {
+    const former = installed(WEBHOOK, 'logLevel: info\n');
+    const unfinished = begun(former, installed(DEFAULT_CHOICES, SHIPPED));
+    expect(unfinished).toMatchObject({ choices: DEFAULT_CHOICES, former: [WEBHOOK] });
+    for (const text of ['logLevel: info\n', shippedConfiguration(WEBHOOK), SHIPPED])
+      expect(await edited(text, unfinished)).toBeUndefined();
+    const own = `${EDITED}logLevel: debug\n`;
+    const before = (await edited(own, installed(DEFAULT_CHOICES, SHIPPED), WEBHOOK)) ?? '';
+    expect(before).toContain('webhook');
+    for (const text of [before, own]) expect(parse((await edited(text, unfinished)) ?? '')).toEqual(parse(own));
+  });
+
   it.each(['a: [', 'text', '- list\n', ''])('stops everything where it cannot be read: %j', async (broken) => {
     await expect(edited(broken, installed(DEFAULT_CHOICES, SHIPPED))).rejects.toThrow(
       'ConfigMap spillway-system/spillway-manager cannot be read, and nothing was done',
@@ -90,6 +103,7 @@ describe('the configuration of the manager', () => {
 it('an inventory remembers which configuration was shipped', async () => {
   const host = (inventory: Inventory) =>
     ({ tryGet: () => Promise.resolve(inventoryOf(inventory)) }) as unknown as Viewer;
-  for (const inventory of [installed(WEBHOOK, SHIPPED), installed(DEFAULT_CHOICES)])
+  const unfinished = { ...installed(WEBHOOK, SHIPPED, 'logLevel: info'), former: [DEFAULT_CHOICES] };
+  for (const inventory of [installed(WEBHOOK, SHIPPED), installed(DEFAULT_CHOICES), unfinished])
     expect(await readInventory(host(inventory))).toEqual(inventory);
 });

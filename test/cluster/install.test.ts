@@ -133,7 +133,9 @@ describe('install', () => {
 
   test('applies what the manifests say, and waits until it is ready', async () => {
     const lines = await timed(run('install', '--image', 'example.test/spillway:1'));
-    const names = installation(DEFAULT_CHOICES).map(nameOf);
+    const all = installation(DEFAULT_CHOICES).map(nameOf);
+    const home = 'namespace/spillway-system';
+    const names = [home, ...all.filter((name) => name !== home)];
     expect(lines.slice(0, -1)).toEqual(names.map((name) => `${name} created`));
     expect(lines.at(-1)).toMatch(/^Spillway .* is ready/);
     const images = [
