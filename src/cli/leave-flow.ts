@@ -7,7 +7,7 @@ import { monotonic } from '../kube/clock.ts';
 import { conditionOf } from '../kube/conditions.ts';
 import { counted } from '../kube/counted.ts';
 import type { Pod } from '../kube/core-v1.ts';
-import { isNotFound, isTransient } from '../kube/errors.ts';
+import { isAnotherObject, isNotFound, isTransient } from '../kube/errors.ts';
 import { Informer } from '../kube/informer.ts';
 import { keyOf, type KubeObject } from '../kube/object.ts';
 import { pause } from '../kube/timers.ts';
@@ -134,7 +134,12 @@ export class Leave {
     if (dryRun !== 'client')
       await this.#host.ask('delete memberclusters.spillway.dev', async (signal) => {
         const options = { signal, ...dryRunOption(dryRun) };
-        await remove(this.#host.client, MEMBER_CLUSTERS, { name }, { uid }, options);
+        try {
+          await remove(this.#host.client, MEMBER_CLUSTERS, { name }, { uid }, options);
+        } catch (error) {
+          // It has left by the hand of somebody else.
+          if (!isAnotherObject(error)) throw error;
+        }
       });
     terminal.out(`membercluster/${name} deleted${dryRunWords(dryRun)}\n`);
   }

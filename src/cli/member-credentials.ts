@@ -2,7 +2,7 @@ import { isIP } from 'node:net';
 import { RENEWED_TOKEN_LABEL } from '../api/marks.ts';
 import { MEMBER_CLUSTERS } from '../api/member-cluster.ts';
 import type { Secret } from '../kube/core-v1.ts';
-import { CredentialsError } from '../kube/errors.ts';
+import { CredentialsError, isNotFound } from '../kube/errors.ts';
 import { refusalOf } from '../kube/member-trial.ts';
 import { parseProxyUrl, proxyInWords, proxyUrl, type Proxy } from '../kube/proxy.ts';
 import { CONFIG_MAPS, resourcePath, SECRETS, SERVICE_ACCOUNTS } from '../kube/resource.ts';
@@ -177,13 +177,13 @@ export async function removeCredentials(
   const { uid, resourceVersion } = secret.metadata;
   if (dryRun !== 'client')
     await host.ask('delete secrets', async (signal) => {
-      await remove(
-        host.client,
-        SECRETS,
-        { namespace, name },
-        { uid, resourceVersion },
-        { signal, ...dryRunOption(dryRun) },
-      );
+      const options = { signal, ...dryRunOption(dryRun) };
+      try {
+        await remove(host.client, SECRETS, { namespace, name }, { uid, resourceVersion }, options);
+      } catch (error) {
+        // Somebody else, who takes the member out too, was faster.
+        if (!isNotFound(error)) throw error;
+      }
     });
   terminal.out(`secret/${name} deleted${dryRunWords(dryRun)}\n`);
   return true;

@@ -190,8 +190,11 @@ async function deleteAll(
   { deleteClaims, dryRun, timeout }: Flags,
 ): Promise<ExitCode> {
   let stays = 0;
+  /** Names of namespaces in which something does. */
+  const kept = new Set<string>();
   const stay = (orphan: Orphan, why: string): void => {
     stays += 1;
+    if (orphan.namespace !== null) kept.add(orphan.namespace);
     terminal.out(`${told(orphan)} stays: ${why}\n`);
   };
   const pods = new Map<string, Orphan>();
@@ -209,7 +212,14 @@ async function deleteAll(
     terminal.out(`${told(orphan)} deleted${dryRunWords(dryRun)}\n`);
     if (resource === PODS) pods.set(orphan.uid, orphan);
   }
-  if (dryRun !== 'none') return EXIT.ok;
+  if (dryRun !== 'none') {
+    for (const { resource, orphan } of left) {
+      if (resource !== NAMESPACES) continue;
+      if (kept.has(orphan.name)) stay(orphan, 'what stays is in it');
+      else terminal.out(`${told(orphan)} deleted if nothing else is in it${dryRunWords(dryRun)}\n`);
+    }
+    return stays === 0 ? EXIT.ok : EXIT.findings;
+  }
   for (const uid of await untilGone(terminal, member, pods, { hostId, timeoutMs: timeout * 1_000 })) {
     const orphan = pods.get(uid);
     if (orphan !== undefined) stay(orphan, `it has not ended within ${String(timeout)} s`);

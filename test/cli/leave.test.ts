@@ -115,6 +115,19 @@ describe('a member that leaves', () => {
     expect(api.objects.has(EAST)).toBe(true);
   });
 
+  it('ends with 0 where somebody else has taken it out at the same time', async () => {
+    credentials();
+    send('PATCH', EAST, { metadata: { finalizers: [] } });
+    api.fault = ({ method, path }) => {
+      // Just before it is asked for here.
+      if (method === 'DELETE' && [EAST, SECRET].includes(path)) send('DELETE', path);
+      return undefined;
+    };
+    expect(await run('--mode=detach')).toBe(0);
+    expect(terminal.stdout).toContain('membercluster/east left\n');
+    expect(api.objects.has(SECRET)).toBe(false);
+  });
+
   it.each<[string, () => void]>([
     ['gone', () => undefined],
     ['exchanged for another one', () => void register()],

@@ -152,6 +152,21 @@ describe('of a cluster that is no member any more', () => {
     expect(member.requests('DELETE')).toEqual([]);
   });
 
+  it.each([
+    ['something would stay', true, 5, 'namespace/shop stays: what stays is in it'],
+    ['nothing would', false, 0, 'namespace/shop deleted if nothing else is in it (dry run)'],
+  ])('ends in a dry run as without one where %s', async (_what, hasClaim, code, words) => {
+    member.delete('/api/v1/namespaces/shop/configmaps/strange');
+    member.delete('/api/v1/namespaces/shop/pods/theirs');
+    copy('namespaces', 'Namespace', 'shop');
+    if (hasClaim) copy('persistentvolumeclaims', 'PersistentVolumeClaim', 'data');
+    const dry = await orphans('--delete', '--dry-run', 'client');
+    expect([dry.code, dry.stdout]).toEqual([code, expect.stringContaining(`${words}\n`)]);
+    expect(member.requests('DELETE')).toEqual([]);
+    member.delete('/api/v1/namespaces/shop');
+    expect((await orphans('--delete')).code).toBe(code);
+  });
+
   it('keeps claims, whose data would be lost, unless it is told to', async () => {
     copy('persistentvolumeclaims', 'PersistentVolumeClaim', 'data');
     expect((await orphans('--delete')).stdout).toMatch(
