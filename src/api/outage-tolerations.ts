@@ -2,7 +2,7 @@ import { tolerates } from '../kube/taints.ts';
 import type { Toleration } from '../kube/core-v1.ts';
 
 /** What Kubernetes puts on a Node whose kubelet is not ready, or not heard of: here that nobody serves the virtual node. */
-const OUTAGE_TAINTS = ['node.kubernetes.io/not-ready', 'node.kubernetes.io/unreachable'];
+export const OUTAGE_TAINTS: readonly string[] = ['node.kubernetes.io/not-ready', 'node.kubernetes.io/unreachable'];
 /** Seconds that the DefaultTolerationSeconds admission of a cluster gives every pod, unless its API server has a flag for it. */
 const DEFAULT_SECONDS = 300;
 

@@ -45,6 +45,7 @@ import {
   wantsExchange,
   type PortAnswer,
 } from './doctor/spillway-checks.ts';
+import { nothingIsEvictedAtOnce } from './doctor/taint-checks.ts';
 import { webhooksServed, type Endpoints, type WebhookConfiguration } from './doctor/webhook-checks.ts';
 import { EXIT } from './exit-code.ts';
 import { clusterFlags, outputFlags, systemNamespaceFlag, type OutputFlags, type SystemFlags } from './flags.ts';
@@ -148,6 +149,7 @@ export async function examine(host: Viewer, systemNamespace: string): Promise<Fi
     ...judge('members', members, membersWell),
     ...memberVersions(server.version, versions),
     ...judge('virtual nodes', nodes, (found) => virtualNodesWell(known.members, found)),
+    ...nothingIsEvictedAtOnce(orNone(nodes)),
     ...judge('kubelet ports', ports, portsReached),
     ...(await judged(host, 'certificates', SIGNING_REQUESTS, (requests) =>
       certificatesIssued({

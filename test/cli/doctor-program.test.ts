@@ -118,9 +118,9 @@ const request = (status: object): object => ({
   spec: { signerName: 'kubernetes.io/kubelet-serving' },
   status,
 });
-const virtual = (ready = 'True'): object => ({
+const virtual = (ready = 'True', ...taints: object[]): object => ({
   metadata: { name: 'east' },
-  spec: { providerID: 'spillway://east/east' },
+  spec: { providerID: 'spillway://east/east', taints },
   status: { conditions: [condition('Ready', ready)] },
 });
 const pod = (podIP: string): object => ({
@@ -419,6 +419,30 @@ const BROKEN: Record<string, Breakage> = {
     check: 'members',
     says: /east: ServicesExchanged is False \(ExchangeRightMissing\): It refuses it\./,
     fix: /join --exchange-services/,
+  },
+  'somebody has tainted a virtual node with NoExecute': {
+    do: (one) =>
+      put(
+        NODES,
+        virtual('True', { key: 'maintenance', effect: 'NoExecute' }),
+        ...(one.lists[NODES] ?? []).slice(1),
+      )(one),
+    check: 'virtual nodes',
+    verdict: 'warning',
+    says: /^east has the taint maintenance:NoExecute: Kubernetes deletes all pods there/,
+    fix: /kubectl taint node east maintenance:NoExecute-; in spec\.taints of MemberCluster east/,
+  },
+  'somebody drains a virtual node with NoExecute': {
+    do: (one) =>
+      put(
+        NODES,
+        virtual('True', { key: 'spillway.dev/drain', effect: 'NoExecute' }),
+        ...(one.lists[NODES] ?? []).slice(1),
+      )(one),
+    check: 'virtual nodes',
+    verdict: 'warning',
+    says: /^east has the taint spillway\.dev\/drain:NoExecute/,
+    fix: /with effect NoSchedule pods are moved/,
   },
   'a virtual node is not served': {
     do: (one) => put(NODES, virtual('Unknown'), ...(one.lists[NODES] ?? []).slice(1))(one),

@@ -1,0 +1,29 @@
+import { OUTAGE_TAINTS } from '../../api/outage-tolerations.ts';
+import { DRAIN_TAINT, OUT_OF_SERVICE_TAINT } from '../../api/marks.ts';
+import { memberOfNode } from '../../api/provider-id.ts';
+import type { Node } from '../../kube/core-v1.ts';
+import type { Finding } from './finding.ts';
+
+/** Kubernetes sets those itself, and the last one is the word of an administrator, which has a condition of its own. */
+const KNOWN: ReadonlySet<string> = new Set([...OUTAGE_TAINTS, OUT_OF_SERVICE_TAINT]);
+
+/** Taints of effect NoExecute on virtual nodes: Kubernetes ends all pods there at once that do not tolerate them, wherever they fit. */
+export function nothingIsEvictedAtOnce(nodes: readonly Node[]): Finding[] {
+  return nodes.flatMap((node) => {
+    const member = memberOfNode(node);
+    const { name } = node.metadata;
+    const taints = (node.spec?.taints ?? []).filter(({ key, effect }) => effect === 'NoExecute' && !KNOWN.has(key));
+    if (member === undefined) return [];
+    return taints.map(({ key }): Finding => ({
+      check: 'virtual nodes',
+      verdict: 'warning',
+      says: `${name} has the taint ${key}:NoExecute: Kubernetes deletes all pods there that do not tolerate it, at once and wherever they fit`,
+      fix:
+        `kubectl taint node ${name} ${key}:NoExecute-; ` +
+        (key === DRAIN_TAINT
+          ? 'with effect NoSchedule pods are moved one after the other'
+          : `in spec.taints of MemberCluster ${member} it has pods moved one after the other, where they fit`),
+      page: 'concepts/failover.md',
+    }));
+  });
+}
