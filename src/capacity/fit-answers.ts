@@ -121,11 +121,11 @@ export class FitAnswers {
 
 /** Every node is looked at for its reasons: only once somebody wants to know them. */
 function refusedBy(reasonsNow: () => FitReason[]): FitAnswer {
-  let reasons: FitReason[] | undefined;
+  let reasons: FitReason[] | (() => FitReason[]) = reasonsNow;
   return {
     fits: false,
     get reasons() {
-      reasons ??= reasonsNow();
+      if (typeof reasons === 'function') reasons = reasons();
       return reasons;
     },
   };

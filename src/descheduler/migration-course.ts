@@ -16,6 +16,8 @@ export interface Course {
   unplaced: number;
   missing: number;
   isComing: boolean;
+  /** The limit of moves within an hour holds pods back: a wait that ends by itself. */
+  rests: boolean;
 }
 
 /** The workload as a look found it. `held`: why no pod of it that is to leave does so now. */

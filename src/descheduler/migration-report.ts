@@ -150,9 +150,9 @@ function judge(
   return { entry, workload, pods: whole };
 }
 
-/** By the minute, so that it stays the same from look to look. `now` in ms. */
+/** By the minute, so that it stays the same from look to look, whenever in a second these are. `now` in ms. */
 function untilWhen({ count, most, limit, forMs }: MovedTooOften, now: number): string {
-  const until = new Date(Math.ceil((now + forMs) / MINUTE_MS) * MINUTE_MS).toISOString().slice(11, 16);
+  const until = new Date(Math.ceil(Math.round((now + forMs) / 1_000) / 60) * MINUTE_MS).toISOString().slice(11, 16);
   return `its pods were moved ${counted(count, 'time')} within the last hour, of at most ${String(most)} (${limit}); again at ${until} UTC`;
 }
 

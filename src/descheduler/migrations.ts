@@ -172,7 +172,7 @@ export class Migrations {
     const { from } = migration.spec;
     sight.begun ??= monotonic();
     const named = new Map(this.#pods.movedBy(migration).map((one) => [inText(one.reference), one]));
-    const course: Course = { workloads: [], held: new Map(), unplaced: 0, missing: 0, isComing: false };
+    const course: Course = { workloads: [], held: new Map(), unplaced: 0, missing: 0, isComing: false, rests: false };
     const { workloads, held } = course;
     let tries = AT_ONCE;
     for (const entry of migration.status?.workloads ?? []) {
@@ -198,6 +198,7 @@ export class Migrations {
       }
       const isHeld = isHeard && !hasBegun && step.waiting > step.stays.length;
       const why = isHeld ? (notNow ?? this.#whyHeld(step)) : undefined;
+      course.rests ||= isHeld && step.moves.some((pod) => this.#o.mover.fuse.tooOften(pod) !== undefined);
       const found = seen(entry, step, why);
       if (why !== undefined) held.set(found, why);
       workloads.push(found);
@@ -222,6 +223,7 @@ export class Migrations {
     const left = waiting + moving + unplaced;
     if (left < sight.left) [sight.left, sight.leftSince, sight.stirred] = [left, now, now];
     if (moving !== sight.moving || course.isComing) [sight.moving, sight.stirred] = [moving, now];
+    if (course.rests) [sight.leftSince, sight.stirred] = [now, now];
     const lost = this.#lost(spec);
     sight.lostSince = lost === undefined ? undefined : (sight.lostSince ?? now);
     const isLost = now - (sight.lostSince ?? now) >= LOST_MS;

@@ -38,7 +38,8 @@ export class MemberObserver {
       },
       changed: () => {
         const identity = this.#link.connection?.observedIdentity;
-        if (identity !== undefined && identity !== this.#pinned) misled?.(identity);
+        const pinned = this.#pinned;
+        if (identity !== undefined && pinned !== undefined && identity !== pinned) misled?.(identity);
       },
     });
   }

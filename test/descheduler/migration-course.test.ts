@@ -17,6 +17,7 @@ const course: Course = {
   unplaced: 0,
   missing: 0,
   isComing: false,
+  rests: false,
 };
 
 test('a condition names three workloads that are held, and counts the others', () => {

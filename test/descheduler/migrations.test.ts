@@ -266,6 +266,28 @@ describe('of a workload whose pods were moved too often within the hour', () => 
     expect([state()[0], moves().length]).toEqual(['Fits True AllFit', 1]);
   });
 
+  test('on its way it is not given up while others have used up what may be moved', async () => {
+    ask();
+    await judged();
+    movedBefore(20);
+    room.now += HEARD_MS;
+    await look();
+    room.now += HEARD_MS;
+    await look();
+    for (const ms of [600_000, 600_000, 600_000]) {
+      room.now += ms;
+      await look();
+    }
+    expect([state(), moves()]).toEqual([['Fits True AllFit', 'Complete False Progressing'], []]);
+    expect(said()).toEqual([
+      expect.stringContaining('not moved now: pods of its workload were moved too often (20 times'),
+    ]);
+    room.now += 1_800_000;
+    await look();
+    await look();
+    expect(moves()).toHaveLength(1);
+  });
+
   test('what never fits is refused at once', async () => {
     movedBefore(20);
     ask({ workloads: [named('web'), named('gone')] });
