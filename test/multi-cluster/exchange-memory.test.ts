@@ -1,6 +1,6 @@
-import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { afterEach, beforeEach, expect, test } from 'vitest';
 import { CacheRoom } from '../../src/kube/cache-room.ts';
-import { ExchangeWorld } from './exchange-world.ts';
+import { ExchangeWorld, soon } from './exchange-world.ts';
 
 const BYTES = 4 * 1024 * 1024;
 const room = new CacheRoom(BYTES).share();
@@ -16,9 +16,6 @@ afterEach(async () => {
   room.end();
 });
 
-const soon = async (check: () => void): Promise<void> => {
-  await vi.waitFor(check, { timeout: 10_000, interval: 20 });
-};
 const full = {
   reason: 'CacheLimit',
   message: expect.stringMatching(/no room in memory for more .*a larger heap/) as string,

@@ -1,5 +1,6 @@
-import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { ExchangeWorld } from './exchange-world.ts';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { ExchangeWorld, soon } from './exchange-world.ts';
 
 let world: ExchangeWorld;
 beforeEach(async () => {
@@ -9,12 +10,6 @@ afterEach(async () => {
   await world.close();
 });
 
-const soon = async (check: () => void): Promise<void> => {
-  await vi.waitFor(check, { timeout: 10_000, interval: 20 });
-};
-const sleep = async (ms: number): Promise<void> => {
-  await new Promise((resolve) => setTimeout(resolve, ms));
-};
 const PATH = '/apis/multicluster.x-k8s.io/v1beta1/namespaces/shop';
 const ALL = ['host', 'east', 'west'] as const;
 

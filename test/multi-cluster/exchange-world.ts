@@ -1,3 +1,4 @@
+import { vi } from 'vitest';
 import { pino } from 'pino';
 import { Registry } from 'prom-client';
 import { memberNamespaceFor, type NamespaceMapping } from '../../src/api/namespace-mapping.ts';
@@ -36,6 +37,11 @@ interface MemberState {
   /** Before the program began. */
   wereExchanged: boolean;
   mapping: NamespaceMapping;
+}
+
+/** Waits until what is expected is so. */
+export async function soon(check: () => void): Promise<void> {
+  await vi.waitFor(check, { timeout: 10_000, interval: 20 });
 }
 
 /** A host and two members in memory, and the program that exchanges their Services. */

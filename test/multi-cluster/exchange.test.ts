@@ -1,5 +1,5 @@
-import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { ExchangeWorld } from './exchange-world.ts';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { ExchangeWorld, soon } from './exchange-world.ts';
 
 let world: ExchangeWorld;
 beforeEach(async () => {
@@ -9,9 +9,6 @@ afterEach(async () => {
   await world.close();
 });
 
-const soon = async (check: () => void): Promise<void> => {
-  await vi.waitFor(check, { timeout: 10_000, interval: 20 });
-};
 const ALL = ['host', 'east', 'west'] as const;
 const EXPORTED = ['Valid=True Valid', 'Ready=True Exported', 'Conflict=False NoConflicts'];
 const PATH = '/apis/multicluster.x-k8s.io/v1beta1/namespaces/shop';

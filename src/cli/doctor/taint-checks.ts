@@ -11,9 +11,9 @@ const KNOWN: ReadonlySet<string> = new Set([...OUTAGE_TAINTS, OUT_OF_SERVICE_TAI
 export function nothingIsEvictedAtOnce(nodes: readonly Node[]): Finding[] {
   return nodes.flatMap((node) => {
     const member = memberOfNode(node);
+    if (member === undefined) return [];
     const { name } = node.metadata;
     const taints = (node.spec?.taints ?? []).filter(({ key, effect }) => effect === 'NoExecute' && !KNOWN.has(key));
-    if (member === undefined) return [];
     return taints.map(({ key }): Finding => ({
       check: 'virtual nodes',
       verdict: 'warning',
