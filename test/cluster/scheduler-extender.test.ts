@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { freePort } from '../../hack/addresses.ts';
 import type { AuditEvent } from '../../hack/audit-log.ts';
 import type { Cluster } from '../../hack/cluster.ts';
@@ -658,6 +658,7 @@ describe("the cluster's own scheduler, while Spillway does not answer", () => {
     } finally {
       manager.signal('SIGCONT');
     }
+    await untilMembersAreKeptSince(new Date());
     const member = await untilBound('small', (nodeName) => ['east', 'west'].includes(nodeName));
     const copy = await until('it is in the member', async () => {
       const found = await podsOf(topology.member(member).cluster, 'silent');
@@ -680,6 +681,17 @@ describe("the cluster's own scheduler, while Spillway does not answer", () => {
     return stdout;
   }
 
+  /** It may have lost the Leases: whoever starts before it has them again takes the members over. */
+  async function untilMembersAreKeptSince(moment: Date): Promise<void> {
+    for (const member of ['east', 'west']) {
+      await until(`the Lease of ${member} is held again`, async () => {
+        const path = `/apis/coordination.k8s.io/v1/namespaces/${SYSTEM_NAMESPACE}/leases/spillway-member-${member}`;
+        const { spec } = (await host.api.call('GET', path)) as { spec: { holderIdentity?: string; renewTime: string } };
+        return spec.holderIdentity !== undefined && new Date(spec.renewTime) > moment;
+      });
+    }
+  }
+
   async function untilBound(name: string, isRight: (nodeName: string) => boolean): Promise<string> {
     return await until(`${name} is bound`, async () => {
       const found = (await podsOf(host, 'silent')).find(({ metadata }) => metadata.name === name);
@@ -695,12 +707,14 @@ describe('a second scheduler, as it is shipped', () => {
     // All certificates are those that Spillway makes and gives by itself.
     const extenderPort = await freePort();
     const replica = await startSpillway(host, { name: 'shipped', extenderPort, extenderCertificates: 'SelfManaged' });
+    onTestFinished(() => replica.process.stop());
     for (const member of ['east', 'west']) {
       await until(`${member} is observed`, async () => {
         return (await metric('spillway_member_observed', { member }, replica.url)) === 1;
       });
     }
     const second = await startSecondScheduler(host, { extenderPort });
+    onTestFinished(() => second.stop());
     await burstNamespace(host, 'second');
     const spec = { schedulerName: 'spillway-scheduler', nodeSelector: { type: 'virtual-kubelet' } };
     await host.apply([deployment('second', 'web', 2, '1', {}, spec)]);
@@ -731,8 +745,6 @@ describe('a second scheduler, as it is shipped', () => {
       const found = await podsOf(host, 'second', 'app=web');
       return found.length === 3 && whereAre(found)['waiting'] === undefined;
     });
-    await second.stop();
-    await replica.process.stop();
   });
 });
 
