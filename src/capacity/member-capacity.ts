@@ -205,17 +205,13 @@ export class MemberCapacity {
   }
 
   /** See {@link VirtualNodeCapacity.victims}. */
-  victims(
-    request: FitRequest,
-    candidates: readonly Candidate[],
-    allowed: ReadonlyMap<string, number>,
-  ): Victims | undefined {
+  victims(request: FitRequest, candidates: readonly Candidate[]): Victims | undefined {
     if (candidates.length === 0) return undefined;
     this.#settled();
     const admitted = this.#rules.admit(request);
     const never = admitted.refused !== undefined || this.#rules.whyOverQuota(admitted) !== undefined;
     if (never || this.fits(request).fits) return undefined;
-    return this.#preemption.victims(admitted, candidates, allowed, this.#allowanceFor(admitted));
+    return this.#preemption.victims(admitted, candidates, this.#allowanceFor(admitted));
   }
 
   /** Names of the nodes that can take the pod now, those that do not exist yet left out. */

@@ -7,7 +7,7 @@ import type { NodeTable } from './node-table.ts';
 import type { PodCounts } from './pod-counts.ts';
 import type { HeldPod, PlacedPod } from './pods-on-nodes.ts';
 import type { Reservations } from './reservations.ts';
-import { type Candidate, compareVictims, type RoomWithout, type Victims, victimsAmong } from './victims.ts';
+import { type Candidate, compareVictims, type Grant, type RoomWithout, type Victims, victimsAmong } from './victims.ts';
 import type { Amounts } from '../kube/amounts.ts';
 
 export interface PreemptionOptions {
@@ -20,22 +20,32 @@ export interface PreemptionOptions {
   readonly ours: (podUid: string) => HeldPod | undefined;
 }
 
-/** A candidate where it is in the member. There may be thousands, of which a few are looked at. */
+/** A candidate where it is in the member. There may be thousands, of which a few are looked at: it is asked when that is so. */
 class Removable implements Candidate {
-  readonly uid: string;
-  readonly priority: number;
-  readonly since: number;
-  readonly budgets: readonly string[];
+  readonly #candidate: Candidate;
   readonly placed: PlacedPod;
   readonly requests: Amounts;
 
-  constructor({ uid, priority, since, budgets }: Candidate, placed: PlacedPod, requests: Amounts) {
-    this.uid = uid;
-    this.priority = priority;
-    this.since = since;
-    this.budgets = budgets;
+  constructor(candidate: Candidate, placed: PlacedPod, requests: Amounts) {
+    this.#candidate = candidate;
     this.placed = placed;
     this.requests = requests;
+  }
+
+  get uid(): string {
+    return this.#candidate.uid;
+  }
+
+  get priority(): number {
+    return this.#candidate.priority;
+  }
+
+  get since(): number {
+    return this.#candidate.since;
+  }
+
+  get budgets(): readonly Grant[] {
+    return this.#candidate.budgets;
   }
 }
 
@@ -51,12 +61,7 @@ export class Preemption {
   }
 
   /** `left`: what headroom and caps leave; a resource that is not in it is not limited. */
-  victims(
-    admitted: AdmittedRequest,
-    candidates: readonly Candidate[],
-    allowed: ReadonlyMap<string, number>,
-    left: Amounts,
-  ): Victims | undefined {
+  victims(admitted: AdmittedRequest, candidates: readonly Candidate[], left: Amounts): Victims | undefined {
     const { virtualNode } = admitted.request;
     const there = this.#find(virtualNode, candidates);
     const allowance = new Allowance(admitted.requests, left);
@@ -64,13 +69,13 @@ export class Preemption {
     for (const pod of leaving) {
       if (virtualNodeOf(pod.source, this.#o.hostId) === virtualNode) allowance.take(pod);
     }
-    if (this.#someNodeFits(admitted)) return victimsAmong<Removable>(there, allowance, allowed);
+    if (this.#someNodeFits(admitted)) return victimsAmong<Removable>(there, allowance);
     let best: Victims | undefined;
     let helped = 0;
     for (const [row, onRow] of byRow(there)) {
       const fromRow = leaving.filter((pod) => pod.row === row);
       for (const pod of fromRow) this.#o.table.lift(row, pod);
-      const victims = victimsAmong(onRow, this.#roomOn(row, admitted, allowance), allowed);
+      const victims = victimsAmong(onRow, this.#roomOn(row, admitted, allowance));
       for (const pod of fromRow) this.#o.table.putBack(row, pod);
       if (victims === undefined) continue;
       const isBetter = best === undefined || compareVictims(victims, best) < 0;

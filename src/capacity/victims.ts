@@ -1,3 +1,9 @@
+/** A disruption budget, and how many evictions it grants now. */
+export interface Grant {
+  readonly key: string;
+  readonly allowed: number;
+}
+
 /** A pod that may be evicted for one of higher priority. */
 export interface Candidate {
   /** Of the pod of the host. */
@@ -5,8 +11,8 @@ export interface Candidate {
   readonly priority: number;
   /** Since when it is there, in ms since 1970. */
   readonly since: number;
-  /** Keys of the disruption budgets that cover it. */
-  readonly budgets: readonly string[];
+  /** Of the disruption budgets that cover it. */
+  readonly budgets: readonly Grant[];
 }
 
 /** Pods whose leaving makes room, and how many of them some disruption budget does not let go. */
@@ -27,21 +33,15 @@ export interface RoomWithout<C extends Candidate> {
  * Those of the candidates that have to leave: none of them could stay too. As kube-scheduler does (SelectVictimsOnNode), all are
  * taken out, and put back one by one as far as there is room for them beside the new pod: first those that a budget protects, and
  * of each kind the most important first. All are put back in the end. Undefined: not even without all of them is there room.
- *
- * @param allowed evictions that each budget grants now, by key; of one that is not there, none.
  */
-export function victimsAmong<C extends Candidate>(
-  candidates: readonly C[],
-  room: RoomWithout<C>,
-  allowed: ReadonlyMap<string, number>,
-): Victims | undefined {
+export function victimsAmong<C extends Candidate>(candidates: readonly C[], room: RoomWithout<C>): Victims | undefined {
   const byImportance = candidates.toSorted(compareImportance);
   for (const one of byImportance) room.take(one);
   if (!room.fits()) {
     for (const one of byImportance) room.putBack(one);
     return undefined;
   }
-  const isProtected = protectedOf(byImportance, allowed);
+  const isProtected = protectedOf(byImportance);
   const pods: C[] = [];
   for (const one of [...byImportance.filter(isProtected), ...byImportance.filter((other) => !isProtected(other))]) {
     room.putBack(one);
@@ -54,15 +54,12 @@ export function victimsAmong<C extends Candidate>(
 }
 
 /** Those whose eviction, after that of all more important ones, a budget does not grant any more. */
-function protectedOf<C extends Candidate>(
-  byImportance: readonly C[],
-  allowed: ReadonlyMap<string, number>,
-): (candidate: C) => boolean {
+function protectedOf<C extends Candidate>(byImportance: readonly C[]): (candidate: C) => boolean {
   const left = new Map<string, number>();
   const found = new Set<C>();
   for (const one of byImportance) {
-    for (const key of one.budgets) {
-      const granted = left.get(key) ?? allowed.get(key) ?? 0;
+    for (const { key, allowed } of one.budgets) {
+      const granted = left.get(key) ?? allowed;
       left.set(key, granted - 1);
       if (granted < 1) found.add(one);
     }

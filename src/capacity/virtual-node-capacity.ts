@@ -29,14 +29,8 @@ export interface VirtualNodeCapacity {
   /**
    * Which of the candidates, pods of the host that are bound here, have to be evicted so that the pod fits on one node of the
    * member: the fewest and lowest, as kube-scheduler would choose them there. Undefined: it fits without, or evictions do not help.
-   *
-   * @param allowed evictions that each disruption budget grants now, by key.
    */
-  victims(
-    request: FitRequest,
-    candidates: readonly Candidate[],
-    allowed: ReadonlyMap<string, number>,
-  ): Victims | undefined;
+  victims(request: FitRequest, candidates: readonly Candidate[]): Victims | undefined;
   /**
    * Sets room aside for a pod that was sent here and that the member does not show yet; again for the same pod replaces
    * it. It lasts until {@link release}, or until the member shows the pod on a node. Pods that are bound on the host need

@@ -125,12 +125,8 @@ export class VirtualNodeFit implements VirtualNodeCapacity {
     return this.#o.capacity.largestFreeSlot(request);
   }
 
-  victims(
-    request: FitRequest,
-    candidates: readonly Candidate[],
-    allowed: ReadonlyMap<string, number>,
-  ): Victims | undefined {
-    return this.#o.capacity.victims(request, candidates, allowed);
+  victims(request: FitRequest, candidates: readonly Candidate[]): Victims | undefined {
+    return this.#o.capacity.victims(request, candidates);
   }
 
   reserve(podUid: string, request: FitRequest, insteadOf?: readonly string[]): void {

@@ -52,7 +52,12 @@ interface Asked {
 export class Nominees {
   readonly #o: NomineesOptions;
   /** Pods that victims were named for, by UID. */
-  readonly #asked = new LRUCache<string, Asked>(atMost(MOST));
+  readonly #asked = new LRUCache<string, Asked>({
+    ...atMost(MOST),
+    dispose: ({ victims }, uid) => this.#unname(uid, victims),
+  });
+  /** By UID of a victim, the UIDs of the pods that it was named for. */
+  readonly #namedFor = new Map<string, Set<string>>();
   /** By UID. */
   readonly #held = new Map<string, Nominee>();
   /** Monotonic, in ms. */
@@ -66,7 +71,13 @@ export class Nominees {
 
   /** Others are about to be evicted for the pod. Which of these nodes it gets stands in its status in a moment. */
   asked(pod: Pod, victims: ReadonlyMap<string, readonly string[]>): void {
-    this.#asked.set(pod.metadata.uid ?? '', { pod, victims, at: this.#o.monotonic() });
+    const { uid: own = '' } = pod.metadata;
+    this.#asked.set(own, { pod, victims, at: this.#o.monotonic() });
+    for (const victim of [...victims.values()].flat()) {
+      const askers = this.#namedFor.get(victim);
+      if (askers === undefined) this.#namedFor.set(victim, new Set([own]));
+      else askers.add(own);
+    }
   }
 
   /**
@@ -134,15 +145,17 @@ export class Nominees {
    * Those that were named a moment ago for pods which come before this one, of which it is not known yet which node they get: what they
    * leave is not for this one as well.
    */
-  namedForOthers(asking: Pod): ReadonlySet<string> {
-    const { uid: own } = asking.metadata;
-    const named = new Set<string>();
+  namedForOthers(asking: Pod): (victimUid: string) => boolean {
     const since = this.#o.monotonic() - NOMINATED_MS;
-    for (const [uid, { pod, victims, at }] of this.#asked) {
-      if (uid === own || at < since || this.#held.has(uid) || priorityOf(pod) < priorityOf(asking)) continue;
-      for (const uids of victims.values()) for (const victim of uids) named.add(victim);
-    }
-    return named;
+    const comesBefore = (uid: string): boolean => {
+      if (uid === asking.metadata.uid || this.#held.has(uid)) return false;
+      const asked = this.#asked.peek(uid);
+      return asked !== undefined && asked.at >= since && priorityOf(asked.pod) >= priorityOf(asking);
+    };
+    return (victimUid) => {
+      const askers = this.#namedFor.get(victimUid);
+      return askers !== undefined && [...askers].some(comesBefore);
+    };
   }
 
   /**
@@ -197,6 +210,14 @@ export class Nominees {
     if (now >= this.#gangsAgainAt || wasAsked || reservations.gangsBelow(priorityOf(asking)).length === 0)
       return undefined;
     return this.#gangsAgainAt - now;
+  }
+
+  #unname(own: string, victims: Asked['victims']): void {
+    for (const victim of [...victims.values()].flat()) {
+      const askers = this.#namedFor.get(victim);
+      askers?.delete(own);
+      if (askers?.size === 0) this.#namedFor.delete(victim);
+    }
   }
 
   #ownAndLower(asking: Pod): string[] {

@@ -1,6 +1,6 @@
 import { LOCAL } from '../api/cluster-tiers.ts';
 import { isFinished } from '../api/pod-phase.ts';
-import type { Candidate, Victims } from '../capacity/victims.ts';
+import type { Candidate, Grant, Victims } from '../capacity/victims.ts';
 import type { Pod } from '../kube/core-v1.ts';
 import { placementFor } from '../placement/gang-order.ts';
 import { nextPlace } from '../placement/next-place.ts';
@@ -19,7 +19,7 @@ import type { Rules } from '../placement/policy-selection.ts';
 export interface BudgetsPort {
   readonly synced: boolean;
   /** Those that cover a pod, and how many evictions each grants now. */
-  covering(pod: Pod): readonly { readonly key: string; readonly allowed: number }[];
+  covering(pod: Pod): readonly Grant[];
 }
 
 export interface PreemptionOptions {
@@ -61,8 +61,7 @@ export class Preemption {
     const { chosen } = view.policies.select(chain, this.#labelsOf(pod));
     // Room that only a question about a migration holds is nobody's reason to be evicted: the pod is asked for again when it is free.
     if (migrationFit.isAsking && (chosen !== undefined || this.#asksForMembers(pod))) return evicting(new Map());
-    const named = nominees.namedForOthers(pod);
-    const behind: VictimsBehind = (node) => this.#behind(node, pod, victims.get(node), named);
+    const behind: VictimsBehind = (node) => this.#behind(node, pod, victims.get(node));
     const lookFor = (): Map<string, NodeVictims | undefined> =>
       chosen === undefined
         ? this.#withoutRules(pod, split, behind)
@@ -75,12 +74,7 @@ export class Preemption {
     return evicting(left);
   }
 
-  #behind(
-    node: string,
-    pod: Pod,
-    proposed: NodeVictims | undefined,
-    named: ReadonlySet<string>,
-  ): NodeVictims | undefined {
+  #behind(node: string, pod: Pod, proposed: NodeVictims | undefined): NodeVictims | undefined {
     const { view, budgets, capacityOf } = this.#o;
     if (whyPodWouldLeave(pod, view.nodes.wantedTaints(view.nodes.clusterOf(node), node)) !== undefined)
       return undefined;
@@ -88,37 +82,25 @@ export class Preemption {
     const request = capacity?.ready === true ? capacity.request(pod) : undefined;
     if (capacity === undefined || request === undefined || !('key' in request)) return undefined;
     const { uids, violations } = proposed ?? { uids: [], violations: 0 };
-    const allowed = new Map<string, number>();
     // As long as budgets are not known, only what the scheduler chose by them.
-    const lower = this.#lowerOn(node, pod, named).filter(
+    const lower = this.#lowerOn(node, pod).filter(
       ({ metadata }) => budgets.synced || uids.includes(metadata.uid ?? ''),
     );
-    const candidates = lower.map((one) => this.#candidate(one, allowed));
-    const victims = capacity.victims(request, candidates, allowed);
+    const candidates = lower.map((one) => new BoundCandidate(one, budgets));
+    const victims = capacity.victims(request, candidates);
     if (victims === undefined || victims.pods.length === 0) return undefined;
     return asNodeVictims(budgets.synced ? victims : { ...victims, violations });
   }
 
-  /** `named`: those that are to make way for others already. */
-  #lowerOn(node: string, pod: Pod, named: ReadonlySet<string>): Pod[] {
+  /** Those that are to make way for others already are left out. */
+  #lowerOn(node: string, pod: Pod): Pod[] {
+    const { view, nominees } = this.#o;
     const { priority = 0 } = pod.spec;
-    return this.#o.view
+    const isNamed = nominees.namedForOthers(pod);
+    return view
       .podsOn(node)
-      .filter(({ metadata, spec }) => (spec.priority ?? 0) < priority && !named.has(metadata.uid ?? ''))
+      .filter(({ metadata, spec }) => (spec.priority ?? 0) < priority && !isNamed(metadata.uid ?? ''))
       .filter((one) => one.metadata.deletionTimestamp === undefined && !isFinished(one));
-  }
-
-  #candidate(pod: Pod, allowed: Map<string, number>): Candidate {
-    const covering = this.#o.budgets.synced ? this.#o.budgets.covering(pod) : [];
-    for (const budget of covering) allowed.set(budget.key, budget.allowed);
-    const { uid = '', creationTimestamp = '' } = pod.metadata;
-    const since = Date.parse(creationTimestamp);
-    return {
-      uid,
-      priority: pod.spec.priority ?? 0,
-      since: Number.isNaN(since) ? 0 : since,
-      budgets: covering.map(({ key }) => key),
-    };
   }
 
   /** Where it asks for itself, as in a question about nodes. Undefined: what the scheduler proposed stays. */
@@ -179,6 +161,34 @@ export class Preemption {
 
   #labelsOf(pod: Pod): Readonly<Record<string, string>> | undefined {
     return this.#o.view.namespaceLabels(pod.metadata.namespace ?? '');
+  }
+}
+
+/** A pod on a virtual node, read no further than somebody asks: thousands may be candidates, and few are compared. */
+class BoundCandidate implements Candidate {
+  readonly #pod: Pod;
+  readonly #known: BudgetsPort;
+
+  constructor(pod: Pod, known: BudgetsPort) {
+    this.#pod = pod;
+    this.#known = known;
+  }
+
+  get uid(): string {
+    return this.#pod.metadata.uid ?? '';
+  }
+
+  get priority(): number {
+    return this.#pod.spec.priority ?? 0;
+  }
+
+  get since(): number {
+    const since = Date.parse(this.#pod.metadata.creationTimestamp ?? '');
+    return Number.isNaN(since) ? 0 : since;
+  }
+
+  get budgets(): readonly Grant[] {
+    return this.#known.synced ? this.#known.covering(this.#pod) : [];
   }
 }
 

@@ -10,7 +10,6 @@ import type { Pod, PodSpec } from '../../src/kube/core-v1.ts';
 import { memberNode, memberPod } from '../fixtures/member-nodes.ts';
 
 const HOST = 'host-1';
-const NOTHING = new Map<string, number>();
 
 /** Nodes of 8 cores each. */
 function member(nodes: readonly string[], pool: Partial<Pool> = {}): MemberCapacity {
@@ -47,7 +46,7 @@ function victimsOf(
   request: FitRequest,
   candidates: readonly Candidate[],
 ): string[] | undefined {
-  return capacity.victims(request, candidates, NOTHING)?.pods.map(({ uid }) => uid);
+  return capacity.victims(request, candidates)?.pods.map(({ uid }) => uid);
 }
 
 test('leave one node, not some here and some there', () => {

@@ -52,22 +52,23 @@ const names = (victims: Victims | undefined): string[] | undefined => victims?.p
 describe('victims', () => {
   it('are the lowest, and no more than needed', () => {
     const pods = [pod('high', 2, 5), pod('low', 2, 1), pod('young', 1, 1, { since: 9 }), pod('old', 1, 1)];
-    expect(names(victimsAmong(pods, new Room(1, 0), new Map()))).toEqual(['young']);
-    expect(names(victimsAmong(pods, new Room(3, 0), new Map()))).toEqual(['low', 'young']);
-    expect(names(victimsAmong(pods, new Room(6, 0), new Map()))).toEqual(['high', 'low', 'old', 'young']);
-    expect(victimsAmong(pods, new Room(7, 0), new Map())).toBeUndefined();
+    expect(names(victimsAmong(pods, new Room(1, 0)))).toEqual(['young']);
+    expect(names(victimsAmong(pods, new Room(3, 0)))).toEqual(['low', 'young']);
+    expect(names(victimsAmong(pods, new Room(6, 0)))).toEqual(['high', 'low', 'old', 'young']);
+    expect(victimsAmong(pods, new Room(7, 0))).toBeUndefined();
   });
 
   it('are those that no budget protects, as long as others do', () => {
-    const pods = [pod('kept', 1, 0, { budgets: ['b'] }), pod('more', 1, 3), pod('most', 1, 4)];
-    expect(victimsAmong(pods, new Room(1, 0), new Map())).toMatchObject({ pods: [{ uid: 'more' }], violations: 0 });
-    expect(names(victimsAmong(pods, new Room(1, 0), new Map([['b', 1]])))).toEqual(['kept']);
-    expect(victimsAmong(pods, new Room(3, 0), new Map())?.violations).toBe(1);
+    const pods = [pod('kept', 1, 0, { budgets: [{ key: 'b', allowed: 0 }] }), pod('more', 1, 3), pod('most', 1, 4)];
+    expect(victimsAmong(pods, new Room(1, 0))).toMatchObject({ pods: [{ uid: 'more' }], violations: 0 });
+    const granted = [pod('kept', 1, 0, { budgets: [{ key: 'b', allowed: 1 }] }), ...pods.slice(1)];
+    expect(names(victimsAmong(granted, new Room(1, 0)))).toEqual(['kept']);
+    expect(victimsAmong(pods, new Room(3, 0))?.violations).toBe(1);
   });
 
   it('of one budget are granted only as many as it says', () => {
-    const pods = ['a', 'b', 'c'].map((uid) => pod(uid, 1, 0, { budgets: ['b'] }));
-    expect(victimsAmong(pods, new Room(3, 0), new Map([['b', 2]]))?.violations).toBe(1);
+    const pods = ['a', 'b', 'c'].map((uid) => pod(uid, 1, 0, { budgets: [{ key: 'b', allowed: 2 }] }));
+    expect(victimsAmong(pods, new Room(3, 0))?.violations).toBe(1);
   });
 
   it('could none of them stay, are of the lowest possible priority, and all is as before in the end', () => {
@@ -75,10 +76,10 @@ describe('victims', () => {
     fc.assert(
       fc.property(fc.array(one, { maxLength: 7 }), fc.nat(12), fc.nat(4), fc.nat(2), (list, asked, free, grants) => {
         const pods = list.map(({ size, priority, isKept }, index) =>
-          pod(`p${index}`, size, priority, { budgets: isKept ? ['b'] : [], since: index }),
+          pod(`p${index}`, size, priority, { budgets: isKept ? [{ key: 'b', allowed: grants }] : [], since: index }),
         );
         const room = new Room(asked, free);
-        const victims = victimsAmong(pods, room, new Map([['b', grants]]));
+        const victims = victimsAmong(pods, room);
         expect(room.out.size).toBe(0);
         const sum = (some: readonly Sized[]): number => some.reduce((all, { size }) => all + size, free);
         expect(victims === undefined).toBe(sum(pods) < asked);

@@ -53,6 +53,34 @@ test('a nominated pod of a gang holds its room for the gang with its own priorit
   expect([reservations.gangsBelow(9), reservations.gangsBelow(10)]).toEqual([[], ['a']]);
 });
 
+test('victims are named for the pod that was asked about last and lives, for a moment, and for none that comes after the asking one', () => {
+  let now = 0;
+  const capacityOf = (): VirtualNodeCapacity => countedRoom('east', () => 1);
+  const monotonic = (): number => now;
+  const nominees = new Nominees({
+    capacityOf,
+    reservations: new Reservations(capacityOf, monotonic),
+    isVirtual: () => true,
+    podsOn: () => [],
+    nominationOf: () => undefined,
+    monotonic,
+  });
+  const named = (asking: Pod): string[] => ['v1', 'v2', 'v3'].filter(nominees.namedForOthers(asking));
+  const higher = { ...pod('higher'), spec: { containers: [], priority: 10 } };
+  nominees.asked(pod('a'), new Map([['east', ['v1', 'v2']]]));
+  nominees.asked(pod('b'), new Map([['east', ['v2']]]));
+  expect([named(pod('c')), named(pod('a')), named(higher)]).toEqual([['v1', 'v2'], ['v2'], []]);
+  nominees.asked(pod('a'), new Map([['west', ['v3']]]));
+  expect(named(pod('c'))).toEqual(['v2', 'v3']);
+  nominees.gone('b');
+  expect(named(pod('c'))).toEqual(['v3']);
+  for (let index = 0; index < 2_000; index += 1) nominees.asked(pod(`other-${String(index)}`), new Map());
+  expect(named(pod('c'))).toEqual([]);
+  nominees.asked(pod('a'), new Map([['west', ['v3']]]));
+  now += 10_001;
+  expect(named(pod('c'))).toEqual([]);
+});
+
 describe('gangs that hold room for so many pods that to lift them takes long', () => {
   let now: number;
   let reservations: Reservations;
