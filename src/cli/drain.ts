@@ -71,8 +71,9 @@ async function drain(cli: Cli, host: Viewer, name: string, flags: Flags) {
   const deadline = monotonic() + (flags.timeout ?? Infinity) * 1000;
   const plan = await planOf(host, name, flags);
   terminal.out(`${await setUnschedulable(host, name, true, dryRun)}\n`);
+  let kept: number;
   try {
-    await empty(cli, host, name, flags, { plan, deadline });
+    kept = await empty(cli, host, name, flags, { plan, deadline });
   } catch (error) {
     if (dryRun === 'none') {
       terminal.note(
@@ -81,18 +82,22 @@ async function drain(cli: Cli, host: Viewer, name: string, flags: Flags) {
     }
     throw error;
   }
-  terminal.out(`membercluster/${name} drained${dryRunWords(dryRun)}\n`);
+  const waits = kept > 0 ? `, once disruption budgets let ${counted(kept, 'pod')} go` : '';
+  terminal.out(`membercluster/${name} drained${waits}${dryRunWords(dryRun)}\n`);
   return EXIT.ok;
 }
 
-/** Evicts what is to go from the member, which takes no new pods any more, and waits until it is gone. Throws CliError. */
+/**
+ * Evicts what is to go from the member, which takes no new pods any more, and waits until it is gone. Returns how many a dry run
+ * found that budgets keep now. Throws CliError.
+ */
 async function empty(
   cli: Cli,
   host: Viewer,
   name: string,
   flags: Flags,
   { plan: planned, deadline }: { plan: DrainPlan; deadline: number },
-): Promise<void> {
+): Promise<number> {
   const { terminal } = cli;
   let plan = planned;
   if (flags.dryRun === 'none') {
@@ -103,7 +108,10 @@ async function empty(
   for (const { pod, why } of plan.skipped) terminal.note(`note: pod ${keyOf(pod)} stays: ${why}`);
   // Requests take turns; pods do not: one that its budget keeps is in nobody's way.
   const turns = new PQueue({ concurrency: AT_ONCE });
-  await Promise.all(plan.evict.map(async (pod) => await leave(cli, host, pod, flags, { deadline, turns })));
+  const left = await Promise.all(
+    plan.evict.map(async (pod) => await leave(cli, host, pod, flags, { deadline, turns })),
+  );
+  return left.filter((isLeft) => !isLeft).length;
 }
 
 /** Throws CliError when a pod may not go without a word of the person. */
@@ -154,14 +162,15 @@ interface Pace {
   readonly turns: PQueue;
 }
 
-/** Evicts one pod, unless somebody ends it already, and waits until it is gone. */
-async function leave({ terminal }: Cli, host: Viewer, pod: Pod, { dryRun }: Flags, pace: Pace): Promise<void> {
+/** Evicts one pod, unless somebody ends it already, and waits until it is gone. False: a dry run, and it may not go now. */
+async function leave({ terminal }: Cli, host: Viewer, pod: Pod, { dryRun }: Flags, pace: Pace): Promise<boolean> {
   const { namespace = '', name } = pod.metadata;
   const ends = pod.metadata.deletionTimestamp !== undefined || dryRun === 'client';
   const isEvicted = ends || (await evicted(terminal, host, pod, dryRun, pace));
-  if (!isEvicted) return;
+  if (!isEvicted) return false;
   if (dryRun === 'none') await untilGone(terminal, host, pod, pace);
   terminal.out(`pod/${name} evicted (namespace ${namespace})${dryRunWords(dryRun)}\n`);
+  return true;
 }
 
 /** Asks again and again while the budget of the pod is against it; a dry run asks once. False: it may not go now. */

@@ -1,7 +1,7 @@
 import { ALLOW_HOST_LABEL } from '../api/marks.ts';
 import { isNotFound } from '../kube/errors.ts';
 import type { KubeObject } from '../kube/object.ts';
-import { NAMESPACES } from '../kube/resource.ts';
+import { NAMESPACES, SERVICE_ACCOUNTS } from '../kube/resource.ts';
 import { get, patch } from '../kube/verbs.ts';
 import { takeAway } from './apply.ts';
 import { EXIT, type ExitCode } from './exit-code.ts';
@@ -40,8 +40,11 @@ export async function takeGrantAway(
   const others = records.filter((record) => record !== ours);
   if (ours === undefined) {
     if (others.length > 0) return noteOthers(others, [], [], terminal);
+    const account = await member.tryGet<KubeObject>(SERVICE_ACCOUNTS, MEMBER_ACCOUNT);
     terminal.note(
-      'note: the account that the host has there was made without join: whoever made it takes it away (manifests/member)',
+      account === undefined
+        ? 'note: nothing that a host was granted is there any more'
+        : 'note: the account that the host has there was made without join: whoever made it takes it away (manifests/member)',
     );
     return EXIT.ok;
   }

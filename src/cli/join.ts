@@ -196,6 +196,13 @@ async function checkMember(
   }
   const known = await host.list<KnownMember>(MEMBER_CLUSTERS);
   const same = known.find(({ metadata }) => metadata.name === name);
+  if (same?.metadata.deletionTimestamp !== undefined) {
+    throw new CliError(`MemberCluster ${name} is leaving`, {
+      reason: `it was deleted at ${same.metadata.deletionTimestamp}, and goes once nothing of this cluster is left there: what is granted now may be taken away with the rest`,
+      fix: `wait until it is gone, kubectl wait --for=delete --timeout=10m membercluster/${name}, then run it again`,
+      page: 'guides/install.md#take-it-out-again',
+    });
+  }
   const pinned = same?.status?.identity;
   if (pinned !== undefined && pinned !== memberUid) {
     throw new CliError(`MemberCluster ${name} stands for another cluster`, {

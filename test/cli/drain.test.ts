@@ -65,6 +65,17 @@ it('that is late says that the member stays cordoned, and how to undo that', asy
   expect(isKept()).toMatchObject({ unschedulable: true });
 });
 
+it('in a dry run of the server says of pods that budgets keep that they would be waited for', async () => {
+  api.fault = ({ path }) => (path.endsWith('/eviction') ? { code: 429, reason: 'TooManyRequests' } : undefined);
+  expect(await drain('--dry-run=server')).toBe(0);
+  expect(terminal.stdout).toContain(
+    'membercluster/east drained, once disruption budgets let 1 pod go (server dry run)\n',
+  );
+  api.fault = undefined;
+  expect(await drain('--dry-run=server')).toBe(0);
+  expect(terminal.stdout).toContain('membercluster/east drained (server dry run)\n');
+});
+
 it('that no manager listens to says so, too', async () => {
   isCordoned(false);
   expect(await drain('--timeout', '1')).toBe(1);

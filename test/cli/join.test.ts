@@ -131,6 +131,24 @@ describe('a token that the host has under the name of the member', () => {
   });
 });
 
+it('a member that leaves is not joined meanwhile: nothing is done, and it is said what to wait for', async () => {
+  const metadata = { name: 'east', finalizers: ['spillway.dev/member'] };
+  const more = { apiVersion: 'spillway.dev/v1alpha1', spec: {}, metadata };
+  makeObject('/apis/spillway.dev/v1alpha1/memberclusters', 'MemberCluster', 'east', more, host);
+  host.handle({
+    method: 'DELETE',
+    path: '/apis/spillway.dev/v1alpha1/memberclusters/east',
+    query: {},
+    body: undefined,
+    contentType: '',
+  });
+  const { code, notes } = await runJoin();
+  expect(code).toBe(1);
+  expect(notes).toContain('MemberCluster east is leaving');
+  expect(notes).toContain('kubectl wait --for=delete --timeout=10m membercluster/east');
+  expect(member.seen.filter(({ method }) => method !== 'GET')).toEqual([]);
+});
+
 it('a member writes down what any join has granted', async () => {
   const written = (): unknown => member.objects.get(RECORD)?.['data'];
   const NO_MORE = { nodeMetrics: 'false', services: 'false', multiCluster: 'false', privileged: 'false' };

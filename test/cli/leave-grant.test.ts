@@ -438,6 +438,18 @@ describe('a member that leaves by the name of its context', () => {
     expect([code, left()]).toEqual([0, before]);
     expect(notes).toContain('was made without join');
   });
+
+  it('says of one that has nothing left that nothing is there', async () => {
+    grant(['shop']);
+    register('east', MEMBER_UID);
+    await leave(...IN_EAST);
+    // With its namespace, as in a real cluster.
+    for (const path of member.objects.keys()) if (path.includes('/spillway-access/')) member.delete(path);
+    const { code, notes } = await leave(...IN_EAST);
+    expect(code).toBe(0);
+    expect(notes).toContain('note: nothing that a host was granted is there any more');
+    expect(notes).not.toContain('was made without join');
+  });
 });
 
 it('a Secret that join did not make, or that another member uses, stays', async () => {
