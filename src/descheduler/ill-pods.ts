@@ -9,7 +9,7 @@ import type { HealthAges } from './health-ages.ts';
 import type { MoveRecords } from './move-records.ts';
 import type { Mover } from './mover.ts';
 import { whyNotMovedAtWill } from './replaceable.ts';
-import { silentMembers } from './silent-members.ts';
+import { closedMembers } from './silent-members.ts';
 import { illGroups, unhealthyAfterMs } from './unhealthy-in-member.ts';
 import type { IllGroup, PodHealth } from './unhealthy-in-member.ts';
 
@@ -61,8 +61,8 @@ export class IllPods {
       return undefined;
     }
     const pods = known.filter(isActive);
-    const silent = silentMembers(placed.members());
-    const seen = pods.map((pod) => this.#seen(pod, silent));
+    const closed = closedMembers(placed.members());
+    const seen = pods.map((pod) => this.#seen(pod, closed));
     ages.observe(workloadUid, seen);
     const all = seen.map(({ pod, uid, cluster, isReady: ready }): PodHealth => {
       const health = ready === undefined && cluster !== undefined ? undefined : ages.of(workloadUid, uid);

@@ -45,6 +45,7 @@ export interface MigrationsOptions {
   host: KubeClient;
   placed: Pick<
     PlacedPods,
+    | 'member'
     | 'members'
     | 'inMember'
     | 'ofWorkload'
@@ -242,11 +243,12 @@ export class Migrations {
 
   /** Which cluster of the way does not answer, or is none any more: pods that may go nowhere else would wait for it. */
   #lost({ from, to }: WorkloadMigration['spec']): string | undefined {
-    const members = this.#o.placed.members();
-    const silent = silentMembers(members);
+    const { placed } = this.#o;
+    const silent = silentMembers(placed.members());
     for (const name of [to, from]) {
       if (name === undefined || name === LOCAL) continue;
-      const why = members.some((one) => one.name === name) ? silent.get(name) : 'there is no such member';
+      const member = placed.member(name) ?? { unavailable: 'there is no such member' };
+      const why = name === from && 'name' in member ? silent.get(name) : member.unavailable;
       if (why !== undefined) return `${clusterInWords(name)}: ${why}`;
     }
     return undefined;

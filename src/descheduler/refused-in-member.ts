@@ -115,8 +115,8 @@ export class RefusedInMember {
     const own = whyItStays(live);
     if (own !== undefined) return { why: own };
     // The cached status may be outdated.
-    const { unavailable } = placed.member(cluster) ?? { unavailable: 'it is not known' };
-    if (unavailable === undefined) return undefined;
+    const { unavailable, isReady } = placed.member(cluster) ?? { unavailable: 'it is not known', isReady: false };
+    if (unavailable === undefined || isReady) return undefined;
     return { why: `what ${cluster} said last may be old, as ${unavailable}`, others: true };
   }
 }

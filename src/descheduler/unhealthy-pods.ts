@@ -8,7 +8,7 @@ import type { IllPods, IllPodsLook } from './ill-pods.ts';
 import type { MoveRecords } from './move-records.ts';
 import type { Mover } from './mover.ts';
 import { whyNotMovedAtWill } from './replaceable.ts';
-import { silentMembers } from './silent-members.ts';
+import { closedMembers } from './silent-members.ts';
 import { illnessOf, isIllInMember, unhealthyAfterMs, unhealthyMove } from './unhealthy-in-member.ts';
 import type { IllGroup } from './unhealthy-in-member.ts';
 import type { Recheck } from './wanted-move.ts';
@@ -102,12 +102,12 @@ export class UnhealthyPods {
     const ill = `(${illnessOf(live)})`;
     const own = whyNotMovedAtWill(live);
     if (own !== undefined) return { why: `${own} ${ill}` };
-    const silent = silentMembers(placed.members());
-    const why = silent.get(cluster);
+    const closed = closedMembers(placed.members());
+    const why = closed.get(cluster);
     if (why !== undefined)
       return { why: `what ${clusterInWords(cluster)} said last may be old, as ${why}`, others: true };
     const isWellElsewhere = [...well].some(
-      ([name, uids]) => name !== cluster && !silent.has(name) && uids.some((uid) => ages.of(workloadUid, uid).isWell),
+      ([name, uids]) => name !== cluster && !closed.has(name) && uids.some((uid) => ages.of(workloadUid, uid).isWell),
     );
     if (!isWellElsewhere) {
       return {

@@ -58,7 +58,8 @@ class World {
     this.fleet.scale(REPLICAS);
     this.#strategy = new DisplacedPods({
       placed: {
-        members: () => this.silent.map((name) => ({ ...member, name, unavailable: 'it does not answer' })),
+        members: () =>
+          this.silent.map((name) => ({ ...member, name, unavailable: 'it does not answer', isReady: false })),
         ofWorkload: () => this.#pods(),
         rulesOf: () => ({ workload, replicas: REPLICAS, failover: this.failover, clusterTolerations: [] }),
         clusterOf: (nodeName) => nodeName,

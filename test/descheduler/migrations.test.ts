@@ -1,3 +1,4 @@
+import { displacedPod } from '../../src/descheduler/displaced-pod.ts';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { parseWorkloadMigration, type WorkloadMigration } from '../../src/api/workload-migration.ts';
 import type { KubeObject } from '../../src/kube/object.ts';
@@ -1122,4 +1123,47 @@ test.each(WRONG_MIGRATIONS.filter(({ field }) => field !== undefined))('$what is
   const raw: KubeObject & { spec: object } = { metadata: { name: 'x' }, spec: { ...GOOD_MIGRATION, ...wrong } };
   const parsed = parseWorkloadMigration(raw);
   expect(parsed).toEqual({ problems: [expect.stringContaining(`${field}: `)] });
+});
+
+describe('out of a member that only takes no new pods', () => {
+  const cordon = async (name: string): Promise<void> => {
+    room.editMember(name, { spec: { unschedulable: true } });
+    await room.seen('it is cordoned', () => room.process.placed.member(name)?.unavailable !== undefined);
+  };
+
+  test('pods are moved as out of any other', async () => {
+    await cordon('east');
+    ask();
+    await judged();
+    expect(state()[1]).not.toBe('Complete False Refused');
+    await begun();
+    expect(moves()).toHaveLength(1);
+  });
+
+  test('a migration goes on that had begun, and is given up where it is the other member', async () => {
+    ask();
+    await begun();
+    await cordon('east');
+    const aMinute = async (): Promise<void> => {
+      for (let second = 0; second < 62; second += 1) {
+        room.now += 1_000;
+        await look();
+      }
+    };
+    await aMinute();
+    expect(state()[1]).not.toBe('Complete False PodsStay');
+    await cordon('west');
+    await aMinute();
+    expect(state()[1]).toBe('Complete False PodsStay');
+  });
+
+  test('pods are seen to have a better place', async () => {
+    room.place('p', { clusterAffinity: { clusterNames: ['west'] } });
+    const isBetter = (): boolean =>
+      room.pods().some((pod) => room.process.placed.betterPlace(pod, 'east') !== undefined);
+    await room.seen('the edit is known', isBetter);
+    await cordon('east');
+    const found = await displacedPod(room.pods(), room.process, () => true, signal);
+    expect(found).toMatchObject({ from: 'east' });
+  });
 });
