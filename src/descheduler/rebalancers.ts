@@ -15,6 +15,7 @@ import type { HandlerResult } from '../kube/workqueue.ts';
 import type { PlacedPods } from '../placement/placed-pods.ts';
 import { displacedPod } from './displaced-pod.ts';
 import type { Mover } from './mover.ts';
+import type { MovesFuse } from './moves-fuse.ts';
 import type { MovesStop } from './moves-stop.ts';
 import { rebalanceMove } from './rebalance-move.ts';
 import { deletedInMs, rebalanceStatus, resultsOf } from './rebalance-status.ts';
@@ -37,7 +38,9 @@ export interface RebalancersOptions {
     PlacedPods,
     'members' | 'workloadNamed' | 'hasRules' | 'ofWorkload' | 'rulesOf' | 'clusterOf' | 'betterPlace'
   >;
-  mover: Pick<Mover, 'read' | 'wasSent' | 'restMs' | 'keeps' | 'move' | 'whyHeld'>;
+  mover: Pick<Mover, 'read' | 'wasSent' | 'restMs' | 'keeps' | 'move' | 'whyHeld'> & {
+    readonly fuse: Pick<MovesFuse, 'tooOften'>;
+  };
   stop: Pick<MovesStop, 'why'>;
   rebalancer: (name: string) => WorkloadRebalancer | undefined;
   /** Wall clock in ms, to be written on objects. */
@@ -52,11 +55,13 @@ type Outcome = Omit<ObservedWorkload, 'workload'>;
 interface Found extends Outcome {
   /** What keeps it now. */
   readonly waitsFor?: string | undefined;
+  /** The limit of moves within an hour holds its pods back: a wait that ends by itself. */
+  readonly rests?: boolean;
 }
 
 /** What is known of one workload of a rebalancer. */
 interface Sight {
-  /** When it was first looked at, or a pod of it was moved last, in monotonic ms. */
+  /** When it was first looked at, a pod of it was moved, or something held it that ends by itself, whichever was last, in monotonic ms. */
   progress: number;
   /** Its result, if that is the same at each look from then on, in monotonic ms. */
   found?: { reason: Outcome['reason']; since: number };
@@ -120,7 +125,7 @@ export class Rebalancers {
     sight: Sight,
     signal: AbortSignal,
   ): Promise<Outcome> {
-    const { waitsFor, ...outcome } = await this.#look(object, reference, sight, signal);
+    const { waitsFor, rests = false, ...outcome } = await this.#look(object, reference, sight, signal);
     const { result, reason } = outcome;
     const now = this.#o.monotonic();
     if (result === undefined) delete sight.found;
@@ -131,6 +136,7 @@ export class Rebalancers {
       sight.progress = now;
       return { reason: 'Progressing', message: stopped };
     }
+    if (rests) sight.progress = now;
     if (now - sight.progress < PATIENCE_MS || outcome.result !== undefined) {
       return { reason: 'Progressing', ...(waitsFor === undefined ? {} : { message: waitsFor }) };
     }
@@ -182,9 +188,14 @@ export class Rebalancers {
     const held = mover.whyHeld(found.pod, 'Rebalance');
     const message =
       'pods would be elsewhere if they came now, and none could be moved for ten minutes: their Events say why';
-    return held === undefined
-      ? { reason: 'Progressing', message }
-      : { reason: 'Progressing', message: `${message}; at last: ${held}`, waitsFor: `not moved now: ${held}` };
+    if (held === undefined) return { reason: 'Progressing', message };
+    const rests = mover.fuse.tooOften(found.pod) !== undefined;
+    return {
+      reason: 'Progressing',
+      message: `${message}; at last: ${held}`,
+      waitsFor: `not moved now: ${held}`,
+      rests,
+    };
   }
 
   /** Not deleted, made anew or edited while the move waited for its turn. */

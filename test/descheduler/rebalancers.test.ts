@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { parseWorkloadRebalancer, type WorkloadRebalancer } from '../../src/api/workload-rebalancer.ts';
 import { Rebalancers } from '../../src/descheduler/rebalancers.ts';
+import type { MovedTooOften } from '../../src/descheduler/moves-fuse.ts';
 import type { WantedMove } from '../../src/descheduler/wanted-move.ts';
 import type { Condition, Pod } from '../../src/kube/core-v1.ts';
 import type { KubeObject } from '../../src/kube/object.ts';
@@ -32,6 +33,8 @@ let isKnown: boolean;
 let stopped: string | undefined;
 /** What keeps the pod that is to move. */
 let why: string | undefined;
+/** The limit of moves within an hour, where it is reached. */
+let tooOften: MovedTooOften | undefined;
 let isReadable: boolean;
 let controller: { apiVersion: string; kind: string };
 /** Moves that were asked for. */
@@ -44,7 +47,8 @@ beforeEach(async () => {
   server = await serveMemoryApi(api);
   [now, isReady, hasRules, held, moved] = [START, true, true, false, []];
   controller = { apiVersion: 'apps/v1', kind: 'ReplicaSet' };
-  [isKnown, isReadable, asked, beforeMove, stopped, why] = [true, true, 0, () => undefined, undefined, undefined];
+  [isKnown, isReadable, asked, beforeMove] = [true, true, 0, () => undefined];
+  [stopped, why, tooOften] = [undefined, undefined, undefined];
   fleet = new Fleet({
     placement: HOME_FIRST,
     clusters: [cluster('home'), cluster('away')],
@@ -75,6 +79,7 @@ beforeEach(async () => {
       restMs: () => 0,
       keeps: () => false,
       whyHeld: () => why,
+      fuse: { tooOften: () => tooOften },
       move: async (wanted) => {
         asked += 1;
         await beforeMove();
@@ -276,6 +281,28 @@ test('while all moves are stopped it goes on as one that waits, says so, and giv
   now += 599_000;
   await look();
   expect(stored()?.status?.observedWorkloads?.[0]?.message).toBeUndefined();
+  expect(said()).toEqual(['- Progressing']);
+  now += 1_000;
+  await look();
+  expect(said()).toEqual(['Failed PodsStay']);
+});
+
+test('while the limit of moves within an hour holds its pods it gives nothing up; the ten minutes begin anew', async () => {
+  const message = (): string | undefined => stored()?.status?.observedWorkloads?.[0]?.message;
+  ask();
+  const limit = 'descheduler.movesPerPodPerHour is 5';
+  held = true;
+  why = `pods of its workload were moved too often (15 times within an hour; ${limit})`;
+  tooOften = { count: 15, most: 15, limit, forMs: 3_000_000 };
+  await look();
+  for (const ms of [600_000, 600_000, 600_000, 600_000]) {
+    now += ms;
+    await look();
+  }
+  expect([said(), message()]).toEqual([['- Progressing'], `not moved now: ${why}`]);
+  [why, tooOften] = ['its disruption budget allows no eviction now', undefined];
+  now += 599_000;
+  await look();
   expect(said()).toEqual(['- Progressing']);
   now += 1_000;
   await look();
