@@ -1,5 +1,6 @@
 import type { MigratedWorkload, WorkloadMigration } from '../api/workload-migration.ts';
 import { clusterInWords } from '../api/cluster.ts';
+import { STOP_NOT_KNOWN } from '../descheduler/moves-stop.ts';
 import { cleanText } from '../kube/clean-text.ts';
 import { conditionOf } from '../kube/conditions.ts';
 import { counted } from '../kube/counted.ts';
@@ -38,9 +39,11 @@ export function waitingFor({ metadata, status = {} }: WorkloadMigration): Exclud
   if (isUnderWay) return { waitingFor: words, page: MOVES_PAGE };
   const { begins, page } = whenItBegins(status, reason);
   if (begins === undefined) return { waitingFor: words };
+  // That nobody can read the Lease says of no stop that there is one.
+  const rests = !message.startsWith(STOP_NOT_KNOWN);
   const { name, namespace = '' } = metadata;
   const fix = `WorkloadMigration ${name} stays, and begins ${begins}. To take it back: kubectl delete workloadmigration ${name} -n ${namespace}`;
-  return { waitingFor: words, page, fix };
+  return { waitingFor: words, page, fix, rests };
 }
 
 /** Where it may not begin now and will by itself. */

@@ -8,6 +8,7 @@ import {
   WORKLOAD_MIGRATIONS,
   type WorkloadMigrationSpec,
 } from '../api/workload-migration.ts';
+import { monotonic } from '../kube/clock.ts';
 import { conditionOf } from '../kube/conditions.ts';
 import type { KubeObject } from '../kube/object.ts';
 import { apiVersionOf } from '../kube/resource.ts';
@@ -41,7 +42,7 @@ interface Flags extends NamespaceFlags, DryRunFlags {
   ttl: number;
 }
 
-/** The manager has judged it within so long, in ms. */
+/** The manager has judged it within so long, unless it is known why it has to wait, in ms. */
 const REPORT_MS = 60_000;
 /** What a dry run leaves behind when it is killed goes after so long, in s. */
 const DRY_RUN_TTL = 60;
@@ -165,7 +166,10 @@ async function followed(
   const isJudged = ({ status }: WorkloadMigration): boolean =>
     (conditionOf({ status }, 'Fits')?.status ?? 'Unknown') !== 'Unknown';
   const timeoutMs = flags.timeout * 1000;
-  const judged = await waitFor(terminal, 'it is judged', Math.min(REPORT_MS, timeoutMs), look(isJudged), fix);
+  const began = monotonic();
+  const reportMs = Math.min(REPORT_MS, timeoutMs);
+  const atMostMs = flags.wait === true ? timeoutMs : reportMs;
+  const judged = await waitFor(terminal, 'it is judged', reportMs, look(isJudged), fix, { began, atMostMs });
   for (const line of reportLines(judged)) terminal.out(`${line}\n`);
   const fits = conditionOf(judged, 'Fits');
   if (fits?.status !== 'True') {
@@ -187,7 +191,7 @@ async function followed(
     return EXIT.ok;
   }
   const waitFix = 'Events of the pods say what they wait for. It goes on; delete the WorkloadMigration to stop it';
-  const over = await waitFor(terminal, 'it is over', timeoutMs, look(isOver), waitFix);
+  const over = await waitFor(terminal, 'it is over', timeoutMs, look(isOver), waitFix, { began });
   for (const line of resultLines(over)) terminal.out(`${line}\n`);
   return conditionOf(over, 'Complete')?.status === 'True' ? EXIT.ok : EXIT.findings;
 }

@@ -4,6 +4,9 @@ import type { Lease } from '../kube/lease.ts';
 /** What was read longer ago may be otherwise by now, in ms: the holder of a Lease has lost it by then, and others read it every few seconds. */
 const KNOWN_FOR_MS = 15_000;
 
+/** How it is said that nobody knows; what follows is why. */
+export const STOP_NOT_KNOWN = 'it is not known whether all moves are stopped';
+
 /**
  * Whether people have stopped all moves, by an annotation of the descheduler's own Lease. Every replica reads that for the election
  * anyway, so it takes no further request or right, and the next holder knows of it before it has the Lease.
@@ -40,7 +43,7 @@ export class MovesStop {
     const { said, at } = this.#seen ?? {};
     if (said !== undefined) return stopInWords(said);
     if (at !== undefined && this.#monotonic() - at < KNOWN_FOR_MS) return undefined;
-    return `it is not known whether all moves are stopped (Lease ${DESCHEDULER_LEASE} could not be read lately)`;
+    return `${STOP_NOT_KNOWN} (Lease ${DESCHEDULER_LEASE} could not be read lately)`;
   }
 
   /** Told when moves are stopped, and when they may go on. @returns how to end that. */

@@ -1,11 +1,12 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { runProgram } from '../../src/cli/program.ts';
 import { fixOfRefusal } from '../../src/cli/refused-move.ts';
 import { reportLines, resultLines, waitingFor } from '../../src/cli/move-text.ts';
 import type { MigratedWorkload, WorkloadMigration } from '../../src/api/workload-migration.ts';
+import { MovesStop } from '../../src/descheduler/moves-stop.ts';
 import { MemoryApi } from '../fixtures/memory-api.ts';
 import { type MemoryApiServer, serveMemoryApi } from '../fixtures/memory-api-server.ts';
 import { FakeTerminal } from './fake-terminal.ts';
@@ -102,6 +103,7 @@ describe('the verb', () => {
     for (const name of ['a', 'b']) make('/apis/spillway.dev/v1alpha1/memberclusters', { metadata: { name } });
   });
   afterEach(async () => {
+    vi.restoreAllMocks();
     clearInterval(timer);
     await server.close();
     rmSync(folder, { recursive: true });
@@ -217,6 +219,79 @@ describe('the verb', () => {
     const notes = terminal.notes.join('\n');
     expect(notes).toMatch(/not within 1 s\nreason: it waits: again at 22:57 UTC/);
     expect(notes).toMatch(/web-\w+ stays, and begins by itself at that time.*kubectl delete/);
+  });
+
+  it.each([
+    [
+      'the limit of moves within an hour',
+      'Fits',
+      'Unknown',
+      'MovedTooOften',
+      'Progressing',
+      'it waits: again at 22:57 UTC',
+    ],
+    ['a stop of all moves', 'Fits', 'Unknown', 'NotKnown', 'Suspended', 'all moves are stopped (INC-7)'],
+  ])('with --wait it waits for the end of %s, and says so', async (_, type, status, reason, state, message) => {
+    let late = 0;
+    const now = performance.now.bind(performance);
+    vi.spyOn(performance, 'now').mockImplementation(() => now() + late);
+    const rests = [
+      { type, status, reason, message: '' },
+      { type: 'Complete', status: 'False', reason: state, message },
+    ];
+    const done = [
+      { type, status: 'True', reason: 'AllFit', message: '' },
+      { type: 'Complete', status: 'True', reason: 'Moved', message: '' },
+    ];
+    const workloads = [entry({ moved: 3, waiting: 0, reason: 'Moved' })];
+    timer = setInterval(() => {
+      const looks = api.requests('GET').filter(({ path }) => path.startsWith(`${PATH}/`)).length;
+      const isOver = looks > 3;
+      const found = isOver
+        ? { conditions: done, workloads, finishTime: '2026-01-01T00:00:00Z' }
+        : { conditions: rests };
+      for (const key of stored()) api.edit(key, { status: found });
+      if (terminal.notes.includes(`waiting: ${message}`)) late = 1_800_000;
+    }, 20);
+    expect(await move('deploy/web', '--from', 'a', '--wait')).toBe(0);
+    expect(terminal.notes).toContain(`waiting: ${message}`);
+    expect(terminal.stdout).toContain('\ndeployment/web: 3 of 3 pods moved\n');
+  });
+
+  it('--timeout is for the whole, what it takes until it is judged counted in', async () => {
+    let late = 0;
+    const now = performance.now.bind(performance);
+    vi.spyOn(performance, 'now').mockImplementation(() => now() + late);
+    const stopped = 'all moves are stopped (INC-7)';
+    const conditions = (fits: string, reason: string, message: string) => [
+      { type: 'Fits', status: fits, reason: 'x', message: '' },
+      { type: 'Complete', status: 'False', reason, message },
+    ];
+    timer = setInterval(() => {
+      const isLate = terminal.notes.includes(`waiting: ${stopped}`);
+      if (isLate) late = 1_800_000;
+      const found = isLate ? conditions('True', 'Progressing', 'it goes') : conditions('Unknown', 'Suspended', stopped);
+      for (const key of stored()) api.edit(key, { status: { conditions: found, workloads: [entry({})] } });
+      if (terminal.notes.includes('waiting: it goes')) late = 3_600_000;
+    }, 20);
+    await move('deploy/web', '--from', 'a', '--wait');
+    expect(terminal.notes.join('\n')).toContain('it is over: not within 3600 s\nreason: it goes');
+  });
+
+  it('with --wait it has a minute all the same where nobody knows whether moves are stopped', () => {
+    const said = (message: string): boolean | undefined => {
+      const complete = {
+        type: 'Complete',
+        status: 'False',
+        reason: 'Suspended',
+        message,
+        lastTransitionTime: '',
+      } as const;
+      return waitingFor(migration({ conditions: [complete] })).rests;
+    };
+    expect(said('all moves are stopped (INC-7); afterwards what is left is judged anew')).toBe(true);
+    const { why = '' } = new MovesStop(() => 0);
+    expect(said(`${why}; afterwards what is left is judged anew`)).toBe(false);
   });
 
   it('says that there is nothing to move', async () => {
