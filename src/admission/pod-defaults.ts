@@ -1,12 +1,12 @@
 import { missingOutageTolerations, type OutageRule } from '../api/outage-tolerations.ts';
 import type { Toleration } from '../kube/core-v1.ts';
 import { BURST_LABEL, GANG_GATE, GANG_LABEL, VIRTUAL_NODE_TAINT } from '../api/marks.ts';
+import { asksForVirtualNode, goesOnlyToVirtualNodes, type IsVirtualNode } from '../api/virtual-node-choice.ts';
 import { entryOf, type JsonRecord, listOf, recordOf } from '../kube/json-fields.ts';
 import { isDaemonSet } from '../kube/owner-references.ts';
 import type { PatchStep } from './patch-step.ts';
 import { splitConstraints } from './split-constraints.ts';
 import { stayOnHost } from './stay-on-host.ts';
-import { asksForVirtualNode, goesOnlyToVirtualNodes, type IsVirtualNode } from './virtual-node-choice.ts';
 
 export interface PodDefaultSettings {
   /** Scheduler for pods that asked for none; undefined: the one they have. */

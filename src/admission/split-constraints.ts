@@ -1,9 +1,9 @@
 import { MEMBER_CONSTRAINTS_ANNOTATION, MEMBER_LABEL } from '../api/marks.ts';
+import { requiredTerms } from '../api/virtual-node-choice.ts';
 import { isKnownOfVirtualNodes } from '../api/virtual-node-labels.ts';
 import { entryOf, type JsonRecord, listOf, recordOf } from '../kube/json-fields.ts';
 import type { PatchStep } from './patch-step.ts';
 import { requireTerms } from './required-affinity.ts';
-import { requiredTerms } from './virtual-node-choice.ts';
 
 interface Line {
   readonly key: string;

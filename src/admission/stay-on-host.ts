@@ -1,8 +1,8 @@
 import { MEMBER_LABEL, VIRTUAL_NODE_TAINT } from '../api/marks.ts';
+import { requiredTerms } from '../api/virtual-node-choice.ts';
 import { entryOf, type JsonRecord, listOf, recordOf } from '../kube/json-fields.ts';
 import type { PatchStep } from './patch-step.ts';
 import { requireTerms } from './required-affinity.ts';
-import { requiredTerms } from './virtual-node-choice.ts';
 
 const HOSTNAME = 'kubernetes.io/hostname';
 const NO_VIRTUAL_NODE = { key: MEMBER_LABEL, operator: 'DoesNotExist' };

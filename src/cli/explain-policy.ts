@@ -34,7 +34,7 @@ export function addExplainPolicy(program: Command, cli: Cli): void {
     )
     .description(
       'Says of a PlacementPolicy or ClusterPlacementPolicy, or of one in a manifest that is not created yet, which clusters it chooses in which order and ' +
-        'why not the others, which workloads it matches, whether it or another one decides about them, where their pods are, what its failover moves and when, defaults included, and what in it ' +
+        'why not the others, which workloads it matches, whether it or another one decides about them, where their pods are, which namespaces lack the label that lets their pods go to virtual nodes, what its failover moves and when, defaults included, and what in it ' +
         'contradicts itself. Of an OverridePolicy or ClusterOverridePolicy: which of its rules are for which member, which fields of the next pod of which workload they ' +
         'change there, which of the ConfigMaps and claims that its selectors are for, which rule of another policy comes later and wins, and where no pod can be made, and why. Ends with 5 when it cannot be used or is not consistent, ' +
         'or such a pod cannot be made.',
@@ -89,10 +89,12 @@ async function explainedPlacement(host: Viewer, policy: KubeObject, list: Lister
   ]);
   const wheres = wheresIn(placements);
   const workloads = await hostWorkloads(list);
+  const known = membersIn(members);
   const explained = explainPolicy({
     policy,
     others: compiledPolicies([...own, ...clusterWide].filter((one) => !isSame(one, policy))),
-    clusters: [localCluster(), ...membersIn(members).map(clusterOf)],
+    clusters: [localCluster(), ...known.map(clusterOf)],
+    members: known,
     workloads: workloads.map((workload) => ({ ...workload, where: wheres.get(keyOf(workload)) })),
     namespaceLabels: labelsOf(namespaces),
   });

@@ -11,7 +11,7 @@ import { createAuthority, issueServing } from '../../hack/pki.ts';
 import { until } from '../../hack/until.ts';
 import { Workspace } from '../../hack/workspace.ts';
 import { admissionMetrics } from '../../src/admission/metrics.ts';
-import { requiredTerms } from '../../src/admission/virtual-node-choice.ts';
+import { requiredTerms } from '../../src/api/virtual-node-choice.ts';
 import { WebhookServer } from '../../src/admission/webhook-server.ts';
 import { CONSTRAINT_CASES } from '../admission/constraint-cases.ts';
 import {

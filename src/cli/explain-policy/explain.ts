@@ -1,4 +1,6 @@
+import type { MemberCluster } from '../../api/member-cluster.ts';
 import { parsePlacementPolicy } from '../../api/placement-policy.ts';
+import type { Pod } from '../../kube/core-v1.ts';
 import type { KubeObject } from '../../kube/object.ts';
 import { whyTainted } from '../../placement/candidates.ts';
 import type { Cluster } from '../../api/cluster.ts';
@@ -14,12 +16,14 @@ import { policyWarnings } from '../../placement/policy-warnings.ts';
 import { whyNotChosen } from '../why/rules-step.ts';
 import { explainFailover } from './explain-failover.ts';
 import type { ExplainedCluster, ExplainedPolicy, ExplainedWorkload } from './explained-policy.ts';
+import { notLabelled } from './not-labelled.ts';
 
 /** A workload that is there, with a pod as its controller would make it. */
 export interface LiveWorkload {
   namespace: string;
   /** `Deployment/web` */
   of: string;
+  pod: Pod;
   chain: OwnerChain;
   /** Where its pods are, in short; undefined: nobody has said so. */
   where: string | undefined;
@@ -32,9 +36,13 @@ export interface PolicyFacts {
   others: readonly CompiledPolicy[];
   /** `local` and the members. */
   clusters: readonly Cluster[];
+  members: readonly MemberCluster[];
   workloads: readonly LiveWorkload[];
+  /** None of a namespace: not known. */
   namespaceLabels: ReadonlyMap<string, Readonly<Record<string, string>>>;
 }
+
+const NOTHING = { warnings: [], clusters: [], workloads: [], notLabelled: [], failover: null };
 
 /** What a placement policy does here and now, by the very functions of the scheduler component. */
 export function explainPolicy(facts: PolicyFacts): ExplainedPolicy {
@@ -42,14 +50,24 @@ export function explainPolicy(facts: PolicyFacts): ExplainedPolicy {
   const kind = namespace === undefined ? 'ClusterPlacementPolicy' : 'PlacementPolicy';
   const head = { policy: `${kind} ${name}`, namespace: namespace ?? null };
   const compiled = compiledOf(facts.policy);
-  if ('problems' in compiled)
-    return { ...head, problems: compiled.problems, warnings: [], clusters: [], workloads: [], failover: null };
+  if ('problems' in compiled) return { ...head, ...NOTHING, problems: compiled.problems };
+  const clusters = facts.clusters.map((cluster) => explainedCluster(compiled.placement, cluster));
+  const matched = facts.workloads.flatMap((workload) => {
+    const explained = explainedWorkload(workload, kind, compiled, facts);
+    return explained === undefined ? [] : [{ workload, explained }];
+  });
   return {
     ...head,
     problems: [],
     warnings: policyWarnings(compiled.policy, facts.clusters),
-    clusters: facts.clusters.map((cluster) => explainedCluster(compiled.placement, cluster)),
-    workloads: facts.workloads.flatMap((workload) => explainedWorkload(workload, kind, compiled, facts) ?? []),
+    clusters,
+    workloads: matched.map(({ explained }) => explained),
+    notLabelled: notLabelled({
+      workloads: matched.filter(({ explained }) => explained.decides).map(({ workload }) => workload),
+      chosen: new Set(clusters.filter(({ tier }) => tier !== null).map(({ cluster }) => cluster)),
+      members: facts.members,
+      namespaceLabels: facts.namespaceLabels,
+    }),
     failover: explainFailover(compiled.policy.spec),
   };
 }

@@ -1,5 +1,10 @@
+import { cleanText } from '../../kube/clean-text.ts';
+import { counted } from '../../kube/counted.ts';
 import { table } from '../table.ts';
-import type { ExplainedFailover, ExplainedPolicy } from './explained-policy.ts';
+import type { ExplainedFailover, ExplainedNamespace, ExplainedPolicy } from './explained-policy.ts';
+
+/** Of one namespace, in bytes. */
+const LONGEST_LINE = 600;
 
 /** The policy for people. */
 export function explainedPolicyText({
@@ -9,6 +14,7 @@ export function explainedPolicyText({
   warnings,
   clusters,
   workloads,
+  notLabelled,
   failover,
 }: ExplainedPolicy): string {
   const where = namespace === null ? '' : ` in ${namespace}`;
@@ -31,7 +37,16 @@ export function explainedPolicyText({
   ]);
   const nothing = 'It matches no workload that is there now.\n';
   const odd = warnings.length === 0 ? '' : `\nNot consistent:\n${lines(warnings)}`;
-  return `${policy}${where}\n\n${places}\n${workloads.length === 0 ? nothing : matched}${failover === null ? '' : movesText(failover)}${odd}`;
+  return `${policy}${where}\n\n${places}\n${workloads.length === 0 ? nothing : matched}${labelText(notLabelled)}${failover === null ? '' : movesText(failover)}${odd}`;
+}
+
+function labelText(namespaces: readonly ExplainedNamespace[]): string {
+  if (namespaces.length === 0) return '';
+  const each = namespaces.map(({ namespace, workloads: [first = '', ...others], fix }) => {
+    const more = others.length === 0 ? '' : ` and ${counted(others.length, 'other workload')}`;
+    return cleanText(`${namespace} (${first}${more}): ${fix}`, LONGEST_LINE);
+  });
+  return `\nNamespace not labelled: its pods do not tolerate the taint of virtual nodes, and stay in this cluster. To change that for those that are made afterwards:\n${lines(each)}`;
 }
 
 function movesText({ owners, causes, leaving }: ExplainedFailover): string {

@@ -10,6 +10,8 @@ export interface ExplainedPolicy {
   warnings: string[];
   clusters: ExplainedCluster[];
   workloads: ExplainedWorkload[];
+  /** Namespaces whose pods do not go to members as the policy says, for want of a label. */
+  notLabelled: ExplainedNamespace[];
   /** What moves pods out of members; null: it cannot be used. */
   failover: ExplainedFailover | null;
 }
@@ -50,6 +52,14 @@ export interface ExplainedCluster {
   /** Of several groups the name of its own. */
   group: string | null;
   says: string;
+}
+
+export interface ExplainedNamespace {
+  namespace: string;
+  /** Those that the policy decides about and that need the label: `Deployment/web`. */
+  workloads: string[];
+  /** What to type. */
+  fix: string;
 }
 
 /** A workload that the policy matches. */

@@ -1,4 +1,4 @@
-import { MEMBER_LABEL, NODE_LABEL } from '../api/marks.ts';
+import { MEMBER_LABEL, NODE_LABEL } from './marks.ts';
 import { entryOf, type JsonRecord, listOf, recordOf } from '../kube/json-fields.ts';
 
 const TYPE_LABEL = 'type';
