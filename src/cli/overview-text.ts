@@ -16,7 +16,7 @@ export function overviewText(o: Overview, now: number, { wide = false, bold = (t
     ['Clusters', o.clusters.length === 0 ? 'none yet\n' : table(o.clusters, clusterColumns(now), { wide })],
     ['Pods', podsText(o)],
     ['Deletions', deletionsText(o)],
-    ['Moves', movesText(o)],
+    ['Moves', movesText(o, now)],
     ['Policies', policiesText(o)],
   ];
   return sections.map(([heading, body]) => `${bold(heading)}\n${indented(body)}`).join('\n');
@@ -62,7 +62,7 @@ function deletionsText({ deletionsHeld }: Overview): string {
   return deletionsHeld.map(({ cluster, message }) => `held back in ${cluster}: ${message}\n`).join('');
 }
 
-function movesText(o: Overview): string {
+function movesText(o: Overview, now: number): string {
   const { pods, movesPaused, movesStopped } = o;
   const stopped =
     movesStopped === null ? '' : `${stopInWords(movesStopped)}; to let them go on: kubectl spillway resume-moves\n`;
@@ -73,7 +73,10 @@ function movesText(o: Overview): string {
     ({ cluster, lost, pods: count }) =>
       `${counted(count, 'pod')} released in ${cluster}, until ${lost ? 'that answers again' : 'others are Ready in their place'}\n`,
   );
-  const lines = [...leaving, ...released];
+  const refused = firstOf('pods that stay', pods.refused, ({ pod, cluster, since, message }) => {
+    return `pod ${pod} stays in ${cluster}, for ${ageSince(since, now) ?? '?'} now: ${message}`;
+  });
+  const lines = [...leaving, ...released, ...(refused === '' ? [] : [refused])];
   return paused + (lines.length === 0 ? 'no pod is on its way out of a member\n' : lines.join('')) + ordersText(o);
 }
 

@@ -6,7 +6,7 @@ import { memberOfNode } from '../api/provider-id.ts';
 import { releasedFrom } from '../api/released.ts';
 import { cleanText } from '../kube/clean-text.ts';
 import { conditionOf, isTrue } from '../kube/conditions.ts';
-import type { Condition, Pod } from '../kube/core-v1.ts';
+import type { Condition, Event, Pod } from '../kube/core-v1.ts';
 import type { Lease } from '../kube/lease.ts';
 import type { KubeObject } from '../kube/object.ts';
 import { clusterSummaries, nodeNamesOf, type ClusterSummary, type FleetFacts } from './cluster-summary.ts';
@@ -17,6 +17,7 @@ import {
   type MigrationSummary,
   type RebalancerSummary,
 } from './move-orders.ts';
+import { refusedEnd, type RefusedEnd } from './why/refused-end.ts';
 
 /** Names of the Leases that managers share their work by (docs/design.md, section 4). */
 const MEMBER_LEASE = 'spillway-member-';
@@ -73,6 +74,8 @@ export interface Overview {
     leaving: { cluster: string; pods: number }[];
     /** Released from their ReplicaSets, and there still: until another one is Ready in their place, or, where `lost`, until their member answers. */
     released: { cluster: string; lost: boolean; pods: number }[];
+    /** Those of the released that can be neither ended nor given back, why, and since when; the longest first. They are counted here alone. */
+    refused: { pod: string; cluster: string; since: string; message: string }[];
   } | null;
   /** Pods of the host without a node, and those of them behind scheduling gates. */
   waiting: { pods: number; gated: number } | null;
@@ -96,16 +99,18 @@ export interface OverviewFacts {
   policies: readonly { resource: string; object: KubeObject }[] | undefined;
   migrations: readonly KubeObject[] | undefined;
   rebalancers: readonly KubeObject[] | undefined;
+  /** Events that say why released pods stay; asked only if there are such pods. */
+  refusals: readonly Event[] | undefined;
 }
 
 /** @param now wall clock in ms. */
 export function overview(facts: OverviewFacts, now: number): Overview {
-  const { fleet, leases, unbound, policies, migrations, rebalancers } = facts;
+  const { fleet, leases, unbound, policies, migrations, rebalancers, refusals = [] } = facts;
   const alive = leases?.filter((lease) => isHeld(lease, now));
   return {
     managers: alive === undefined ? null : managers(alive),
     clusters: clusterSummaries(fleet),
-    pods: fleet.pods === undefined ? null : podsInMembers(fleet, fleet.pods),
+    pods: fleet.pods === undefined ? null : podsInMembers(fleet, fleet.pods, refusals, now),
     waiting:
       unbound === undefined
         ? null
@@ -153,7 +158,12 @@ function managers(leases: readonly Lease[]): ManagerSummary[] {
   return [...byName.values()].toSorted((a, b) => (a.name < b.name ? -1 : 1));
 }
 
-function podsInMembers({ members, nodes }: FleetFacts, pods: readonly Pod[]): NonNullable<Overview['pods']> {
+function podsInMembers(
+  { members, nodes }: FleetFacts,
+  pods: readonly Pod[],
+  refusals: readonly Event[],
+  now: number,
+): NonNullable<Overview['pods']> {
   const memberByNode = new Map<string, string>();
   for (const raw of members) for (const node of nodeNamesOf(raw, nodes)) memberByNode.set(node, raw.metadata.name);
   for (const node of nodes ?? []) {
@@ -162,11 +172,23 @@ function podsInMembers({ members, nodes }: FleetFacts, pods: readonly Pod[]): No
   }
   const leaving = new Map<string, number>();
   const released = { replaced: new Map<string, number>(), lost: new Map<string, number>() };
+  const refused: NonNullable<Overview['pods']>['refused'] = [];
+  const against = ({ metadata: { uid } }: Pod): RefusedEnd | undefined =>
+    refusedEnd(
+      refusals.filter(({ involvedObject }) => involvedObject.uid === uid),
+      now,
+    );
   for (const pod of pods) {
     const from = isActive(pod) ? releasedFrom(pod) : undefined;
     const ofRelease = from === undefined ? undefined : released[from.lost === true ? 'lost' : 'replaced'];
-    const counts = isEvicted(pod) ? leaving : ofRelease;
     const cluster = memberByNode.get(pod.spec.nodeName ?? '') ?? '';
+    const found = ofRelease === undefined ? undefined : against(pod);
+    if (found !== undefined) {
+      const { since, message } = found;
+      refused.push({ pod: keyOf(pod), cluster, since, message: cleanText(message, LONGEST_MESSAGE) });
+      continue;
+    }
+    const counts = isEvicted(pod) ? leaving : ofRelease;
     counts?.set(cluster, (counts.get(cluster) ?? 0) + 1);
   }
   return {
@@ -178,6 +200,7 @@ function podsInMembers({ members, nodes }: FleetFacts, pods: readonly Pod[]): No
       ...[...released.replaced].map(([cluster, count]) => ({ cluster, lost: false, pods: count })),
       ...[...released.lost].map(([cluster, count]) => ({ cluster, lost: true, pods: count })),
     ],
+    refused: refused.toSorted((a, b) => (a.since < b.since ? -1 : 1)),
   };
 }
 

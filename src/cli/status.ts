@@ -2,10 +2,11 @@ import type { Command } from 'commander';
 import { CLUSTER_PLACEMENT_POLICIES, PLACEMENT_POLICIES } from '../api/placement-policy.ts';
 import { WORKLOAD_MIGRATIONS } from '../api/workload-migration.ts';
 import { WORKLOAD_REBALANCERS } from '../api/workload-rebalancer.ts';
-import type { Pod } from '../kube/core-v1.ts';
+import { releasedFrom } from '../api/released.ts';
+import type { Event, Pod } from '../kube/core-v1.ts';
 import type { Lease } from '../kube/lease.ts';
 import type { KubeObject } from '../kube/object.ts';
-import { LEASES, PODS } from '../kube/resource.ts';
+import { EVENTS, LEASES, PODS } from '../kube/resource.ts';
 import { missingNote } from './clusters.ts';
 import type { Cli } from './cli.ts';
 import { CliError } from './cli-error.ts';
@@ -27,6 +28,7 @@ import { repeatedly } from './repeat.ts';
 import { painted } from './terminal.ts';
 import type { ClusterFlags } from './viewer-access.ts';
 import { MissingRight, type Viewer } from './viewer.ts';
+import { RELEASED_POD_STAYS } from './why/refused-end.ts';
 
 type Flags = ClusterFlags & OutputFlags & WatchFlags & SystemFlags;
 const FORMATS: readonly Format[] = ['table', 'wide', 'json', 'yaml'];
@@ -89,6 +91,10 @@ export async function readOverview(
     host.tryList<KubeObject>(WORKLOAD_MIGRATIONS),
     host.tryList<KubeObject>(WORKLOAD_REBALANCERS),
   ]);
+  const isReleased = (pod: Pod): boolean => releasedFrom(pod) !== undefined;
+  const refusals = (fleet.facts.pods ?? []).some(isReleased)
+    ? await host.tryList<Event>(EVENTS, { fieldSelector: `involvedObject.kind=Pod,reason=${RELEASED_POD_STAYS}` })
+    : [];
   const policies = [
     { resource: PLACEMENT_POLICIES.plural, objects: own },
     { resource: CLUSTER_PLACEMENT_POLICIES.plural, objects: clusterWide },
@@ -104,10 +110,11 @@ export async function readOverview(
       policies: isUnknown ? undefined : policies,
       migrations: migrations instanceof MissingRight ? undefined : migrations,
       rebalancers: rebalancers instanceof MissingRight ? undefined : rebalancers,
+      refusals: refusals instanceof MissingRight ? undefined : refusals,
     },
     now,
   );
-  const missing = [leases, unbound, own, clusterWide, migrations, rebalancers].flatMap((one) =>
+  const missing = [leases, unbound, own, clusterWide, migrations, rebalancers, refusals].flatMap((one) =>
     one instanceof MissingRight ? [one.right] : [],
   );
   return { found, missing: [...new Set([...fleet.missing, ...missing])] };

@@ -102,10 +102,10 @@ export class ReleaseReport {
     if (keeps !== undefined) this.stays({ pod, kind: 'evict', why: keeps }, NEVER);
   }
 
-  /** Nobody lets it go. One Event per cause, again while it lasts. */
-  stays(step: EndStep, why: string): void {
+  /** Nobody lets it go. One Event per cause, again while it lasts. `cause`: the same where the words differ from time to time. */
+  stays(step: EndStep, why: string, cause = why): void {
     const { pod } = step;
-    if (!this.#told.isToBeTold(pod.metadata.uid ?? '', why)) return;
+    if (!this.#told.isToBeTold(pod.metadata.uid ?? '', cause)) return;
     const words =
       step.kind === 'evict'
         ? `${STANDS[step.why]}, but it cannot be ended: ${why}`

@@ -33,6 +33,8 @@ import { onHealOf, purgeRules } from './purge-mode.ts';
 const LOOK_MS = 5_000;
 /** The same while the ReplicaSet does not say yet that a pod is Ready (ms). */
 const BEHIND_MS = 1_000;
+/** What fails may pass by itself; what has failed for so long is told (ms). */
+const FAILING_MS = 60_000;
 /** Time before a pod that was given back may be moved again (ms). */
 const RETRY_MS = 300_000;
 
@@ -65,6 +67,8 @@ export class ReleasedPods {
   readonly #keepsSince = new Map<string, number>();
   /** By UID of a pod whose member is none any more, since when, in monotonic ms. */
   readonly #goneSince = new Map<string, number>();
+  /** By UID of a pod that the host fails to end or to give back, since when, in monotonic ms. */
+  readonly #failsSince = new Map<string, number>();
 
   constructor(options: ReleasedPodsOptions) {
     this.#o = options;
@@ -95,7 +99,11 @@ export class ReleasedPods {
     const cached =
       known === undefined ? undefined : { replicas: known.replicas, ready: undefined, available: undefined };
     const expected = this.#steps(setUid, cached);
-    for (const step of expected) if (step.kind === 'wait') this.#report.waits(step);
+    for (const step of expected) {
+      if (step.kind !== 'wait') continue;
+      this.#failsSince.delete(step.pod.metadata.uid ?? '');
+      this.#report.waits(step);
+    }
     if (expected.every(({ kind }) => kind === 'wait')) return { requeueAfterMs: LOOK_MS };
     const live = await this.#read(first, releasedFrom(first)?.replicaSet ?? '', setUid, signal);
     if (placed.problem !== undefined) return { requeueAfterMs: LOOK_MS };
@@ -115,6 +123,7 @@ export class ReleasedPods {
   gone(pod: Pod): void {
     this.#report.forget(pod.metadata.uid ?? '');
     this.#goneSince.delete(pod.metadata.uid ?? '');
+    this.#failsSince.delete(pod.metadata.uid ?? '');
     const mark = releasedFrom(pod);
     if (mark !== undefined) this.#madeRoom(mark);
   }
@@ -261,14 +270,24 @@ export class ReleasedPods {
     return whyItStaysLost(own, placed.rulesOf(own), lostMs) !== undefined;
   }
 
-  /** Throws what is neither told nor known to pass. */
+  /** Throws what is not known to be refused for good, nor to pass. */
   #failed(step: EndStep, error: unknown): void {
     if (isNotFound(error) || isConflict(error)) return;
+    if (!isRefused(error)) {
+      this.#fails(step, error);
+      throw error;
+    }
+    this.#failsSince.delete(step.pod.metadata.uid ?? '');
     if (isRefusedByBudget(error)) this.#report.stays(step, budgetInWords(step));
     else if (hasManyBudgets(error)) this.#report.stays(step, MANY_BUDGETS);
-    else if (isRefused(error)) {
-      this.#report.stays(step, `the host does not let Spillway: ${describeError(error)}`);
-    } else throw error;
+    else this.#report.stays(step, `the host does not let Spillway: ${describeError(error)}`);
+  }
+
+  /** The host answers with something else, such as that a webhook is down, or with the code that a webhook chose. */
+  #fails(step: EndStep, error: unknown): void {
+    if (!(error instanceof ApiError)) return;
+    if (this.#since(this.#failsSince, step.pod.metadata.uid ?? '', true) < FAILING_MS) return;
+    this.#report.stays(step, `the host fails to do it: ${describeError(error)}`, String(error.code));
   }
 
   async #giveBack(live: Pod, released: Released, why: GiveBackReason, signal: AbortSignal): Promise<void> {

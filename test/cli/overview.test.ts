@@ -4,7 +4,7 @@ import { clusterColumns } from '../../src/cli/clusters.ts';
 import { isHeld, overview, type OverviewFacts } from '../../src/cli/overview.ts';
 import { overviewText } from '../../src/cli/overview-text.ts';
 import { table } from '../../src/cli/table.ts';
-import type { Condition, Node, Pod } from '../../src/kube/core-v1.ts';
+import type { Condition, Event, Node, Pod } from '../../src/kube/core-v1.ts';
 import type { KubeObject } from '../../src/kube/object.ts';
 import { hostPod } from '../fixtures/pods.ts';
 
@@ -131,6 +131,7 @@ const FACTS: OverviewFacts = {
   ],
   migrations: [],
   rebalancers: [],
+  refusals: [],
   unbound: [hostPod({ spec: { schedulingGates: [{ name: 'spillway.dev/gang' }] } }), hostPod()],
   policies: [
     policy('good', condition('Accepted', 'True')),
@@ -230,6 +231,41 @@ Policies
   2 pods released in east, until others are Ready in their place
   1 pod released in west, until that answers again
 `);
+  });
+
+  it('says of released pods that stay what is against their end, and since when', () => {
+    const mark = JSON.stringify({ hash: 'h', replicaSet: 'web-h', uid: 'set', at: at(7_200), ready: 1 });
+    const released = (name: string): Pod => {
+      const pod = podOn('east', name, '1');
+      const metadata = { ...pod.metadata, uid: name, labels: {}, ownerReferences: [] };
+      return { ...pod, metadata: { ...metadata, annotations: { 'spillway.dev/released': mark } } };
+    };
+    const told = (name: string, first: number, last: number): Event => ({
+      metadata: { name: `${name}.1` },
+      involvedObject: { kind: 'Pod', name, uid: name },
+      reason: 'ReleasedPodStays',
+      message:
+        'another pod is Ready in its place, but it cannot be ended: its disruption budget\nallows no eviction now',
+      firstTimestamp: at(first),
+      lastTimestamp: at(last),
+    });
+    const pods = ['going', 'kept', 'older', 'let'].map(released);
+    const refusals = [
+      told('kept', 2_520, 60),
+      told('older', 5_400, 600),
+      told('let', 5_400, 1_600),
+      told('gone', 60, 60),
+    ];
+    const found = overview({ ...FACTS, fleet: { ...FACTS.fleet, pods }, refusals }, NOW);
+    const words =
+      'another pod is Ready in its place, but it cannot be ended: its disruption budget allows no eviction now';
+    expect(overviewText(found, NOW)).toContain(`Moves
+  2 pods released in east, until others are Ready in their place
+  pod shop/older stays in east, for 90m now: ${words}
+  pod shop/kept stays in east, for 42m now: ${words}
+`);
+    const blind = overview({ ...FACTS, fleet: { ...FACTS.fleet, pods }, refusals: undefined }, NOW);
+    expect(overviewText(blind, NOW)).toContain('  4 pods released in east, until others are Ready in their place\n\n');
   });
 
   it('has a line for each order to move that is not over, and counts what is beyond twenty', () => {

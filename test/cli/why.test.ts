@@ -686,6 +686,36 @@ See: docs/concepts/virtual-nodes.md
     expect(said({ ...mark, at: 'yesterday' })).toBeUndefined();
   });
 
+  it('tells of a released pod that stays what is against its end, and since when', () => {
+    const mark = JSON.stringify({ hash: 'h', replicaSet: 'web-h', uid: 'set', at: at(7_200), ready: 1 });
+    const pod = bound({ phase: 'Running', conditions: [MIRRORED, condition('Ready', 'True', '')] });
+    const metadata = {
+      ...pod.metadata,
+      labels: {},
+      annotations: { 'spillway.dev/released': mark },
+      ownerReferences: [],
+    };
+    const words =
+      'another pod is Ready in its place, but it cannot be ended: its disruption budget allows no eviction now';
+    const told = { ...event('ReleasedPodStays', words), firstTimestamp: at(2_520), lastTimestamp: at(60) };
+    const found = explain(facts({ ...pod, metadata }, { events: [told] }));
+    const says = `It stays as it is, for 42m now: ${words}.`;
+    expect(found.answer).toBe(says);
+    expect(found.steps.find(({ by }) => by === 'descheduler')).toMatchObject({ state: 'waits', says });
+    expect(found.help[0]).toMatch(
+      /tried again by itself; or kubectl delete pod web-0 -n shop, which asks no disruption/,
+    );
+    // It would have been told again.
+    const old = explain(facts({ ...pod, metadata }, { events: [{ ...told, lastTimestamp: at(1_600) }] }));
+    expect(old.answer).toBe('It runs in member east, until another pod is Ready in its place.');
+    // It goes by now.
+    const going = { ...metadata, deletionTimestamp: at(1) };
+    const step = explain(facts({ ...pod, metadata: going }, { events: [told] })).steps.find(
+      ({ by }) => by === 'descheduler',
+    );
+    expect(step?.says).toMatch(/^It is to go: /);
+  });
+
   it('says that Spillway may see less of owners than whoever asks', () => {
     const unread = event('OwnerNotReadable', 'labels of Rollout web may not be read');
     const { steps } = explain(facts(bound({ phase: 'Running' }), { events: [unread] }));

@@ -315,6 +315,34 @@ test.each([
   expect(room.told('ReleasedPodStays')).toHaveLength(isGone ? 1 : 0);
 });
 
+test('one that the host fails to end says so after a minute, and why, once while it lasts', async () => {
+  await release('True');
+  room.undeploy('web');
+  const down = (what: string) => `Internal error occurred: failed calling webhook "guard.example.com": ${what}`;
+  const failing = (message: string) => {
+    room.api.fault = ({ path }) =>
+      path.endsWith('/eviction') ? { code: 500, reason: 'InternalError', message } : undefined;
+  };
+  failing(down('connection refused'));
+  await wanted(undefined);
+  await expect(look()).rejects.toThrow('failed calling webhook');
+  room.now += MINUTE - 1_000;
+  await expect(look()).rejects.toThrow('failed calling webhook');
+  expect(room.events).toEqual([]);
+  room.now += 1_000;
+  await expect(look()).rejects.toThrow('failed calling webhook');
+  failing(down('context deadline exceeded'));
+  await expect(look()).rejects.toThrow('failed calling webhook');
+  expect(room.told('ReleasedPodStays')).toEqual([
+    expect.stringMatching(
+      /its ReplicaSet is gone, .* cannot be ended: the host fails to do it: .*"guard\.example\.com": connection refused/,
+    ),
+  ]);
+  room.api.fault = undefined;
+  await look();
+  expect(evictions()).toBe(5);
+});
+
 test('one whose ReplicaSet is gone says so while its budget allows no eviction', async () => {
   await release('True');
   room.undeploy('web');

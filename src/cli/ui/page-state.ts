@@ -30,7 +30,10 @@ export function lookAt(facts: PageFacts, history: History, now: number): Look {
   const workloads = workloadsOf(facts, place, history.keys());
   const inMembers = pods?.filter((pod) => !['', LOCAL].includes(place(pod)));
   const unbound = pods?.filter(({ spec, status }) => (spec.nodeName ?? '') === '' && status?.phase === 'Pending');
-  const found = overview({ ...facts, fleet: { members: members ?? [], nodes, pods: inMembers }, unbound }, now);
+  const found = overview(
+    { ...facts, fleet: { members: members ?? [], nodes, pods: inMembers }, unbound, refusals: undefined },
+    now,
+  );
   const state: PageState = {
     at: timestamp(now),
     context,

@@ -6,6 +6,7 @@ import { clusterInWords } from '../../api/cluster.ts';
 import { ageSince } from '../age.ts';
 import type { Step } from './explanation.ts';
 import { eventOf, eventTime, type PodFacts } from './pod-facts.ts';
+import { isStillTold, refusedEnd, type RefusedEnd } from './refused-end.ts';
 import { sentence } from './sentence.ts';
 
 const PAGE = 'concepts/failover.md';
@@ -30,13 +31,31 @@ export const STAYS: readonly string[] = [
 ];
 /** Pods of a workload that were moved longer before this one was made have nothing to do with it, in ms. */
 const RECENT_MS = 10 * 60_000;
-/** What still keeps a pod is told again within this time, in ms. */
-const TOLD_AGAIN_MS = 25 * 60_000;
 
 /** Moves that explain why a pod is there, or is still there; none: nothing was moved. */
 export function movesSteps(facts: PodFacts): Step[] {
+  const refused = refusalOf(facts);
+  if (refused !== undefined) return [refusedStep(facts, refused)];
   const says = [...moved(facts), ...stays(facts)];
   return says.length === 0 ? [] : [{ by: 'descheduler', state: 'ok', says: says.join(' '), page: PAGE }];
+}
+
+/** Of a pod that was released and is to go, or to be given back: what is against it. */
+function refusalOf({ pod, events, now }: PodFacts): RefusedEnd | undefined {
+  if (isFinished(pod) || pod.metadata.deletionTimestamp !== undefined) return undefined;
+  return releasedFrom(pod) === undefined ? undefined : refusedEnd(events, now);
+}
+
+function refusedStep(facts: PodFacts, { since, message }: RefusedEnd): Step {
+  const { name, namespace = '' } = facts.pod.metadata;
+  const stays = `It stays as it is, for ${ageSince(since, facts.now) ?? 'some time'} now: ${sentence(message)}`;
+  return {
+    by: 'descheduler',
+    state: 'waits',
+    says: [...moved(facts), stays].join(' '),
+    help: `take away what is against it, as it is tried again by itself; or kubectl delete pod ${name} -n ${namespace}, which asks no disruption budget`,
+    page: `${PAGE}#another-one-first`,
+  };
 }
 
 /** In a few words what is to become of a pod that runs well; undefined: it is to stay. */
@@ -45,9 +64,7 @@ export function isToGo({ pod, events, now }: PodFacts): string | undefined {
   if (from?.lost === true) return 'and waits beside the pod that was made in its place';
   if (from !== undefined) return 'until another pod is Ready in its place';
   const held = eventOf(events, ...STAYS);
-  return held !== undefined && now - Date.parse(eventTime(held)) < TOLD_AGAIN_MS
-    ? 'though it was to be moved'
-    : undefined;
+  return held !== undefined && isStillTold(held, now) ? 'though it was to be moved' : undefined;
 }
 
 /** What left its place shortly before this pod was made: a controller has most likely made it in place of that one. */
