@@ -6,3 +6,11 @@ it.each(['docs/walks.md', 'CONTRIBUTING.md'])('%s names files that there are', (
   expect(files.length).toBeGreaterThan(7);
   expect(files.filter((file) => !existsSync(file))).toEqual([]);
 });
+
+it('the walks name files that do something, not those that only have types', () => {
+  const files = [...readFileSync('docs/walks.md', 'utf8').matchAll(/`(src\/[^`*]+\.ts)`/g)].map(([, file = '']) => file);
+  const doesNothing = (file: string): boolean =>
+    !/^(export )?(async )?(function|class|const) /m.test(readFileSync(file, 'utf8'));
+  // The list of strategies is a type.
+  expect(files.filter(doesNothing)).toEqual(['src/descheduler/wanted-move.ts']);
+});
