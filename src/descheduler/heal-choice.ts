@@ -1,14 +1,15 @@
 import type { Pod } from '../kube/core-v1.ts';
 import { conditionOf, isReady } from '../kube/conditions.ts';
-import { DELETION_COST_ANNOTATION, deletionCostOf } from '../placement/deletion-cost.ts';
+import { DELETION_COST_ANNOTATION, deletionCostOf, FIRST_TO_GO } from '../placement/deletion-cost.ts';
 import type { OnHeal } from './purge-mode.ts';
 
 /** Costs are 32-bit numbers for the ReplicaSet controller. */
-const [LOWEST, HIGHEST] = [-(2 ** 31), 2 ** 31 - 1];
+const HIGHEST = 2 ** 31 - 1;
 
 /**
  * The deletion costs by which a ReplicaSet that has the original again, and so one pod too many, ends the other one, if that is Ready; undefined where
- * somebody else sets the original's. `replacement`: none, where it is the first to go already, or where somebody else sets it.
+ * somebody else sets the original's. `replacement`: none, where it is the first to go already, or where somebody else sets it. It is the lowest there is, not one less
+ * than others have: whoever keeps costs in order may write those at the same time.
  */
 export interface HealCosts {
   readonly original: number;
@@ -18,13 +19,12 @@ export interface HealCosts {
 /** `others`: the rest of the ReplicaSet's pods. */
 export function healCosts(original: Pod, replacement: Pod | undefined, others: readonly Pod[]): HealCosts | undefined {
   if (deletionCostOf(original).foreign) return undefined;
-  const costs = others.map(costOf);
   const own = replacement === undefined ? [] : [costOf(replacement)];
-  const low = Math.max(LOWEST, Math.min(0, ...costs) - 1);
-  const isFirst = replacement === undefined || deletionCostOf(replacement).foreign || costOf(replacement) <= low;
+  const isSaid =
+    replacement === undefined || deletionCostOf(replacement).foreign || costOf(replacement) === FIRST_TO_GO;
   return {
-    original: Math.min(HIGHEST, Math.max(0, ...costs, ...own) + 1),
-    replacement: isFirst ? undefined : low,
+    original: Math.min(HIGHEST, Math.max(0, ...others.map(costOf), ...own) + 1),
+    replacement: isSaid ? undefined : FIRST_TO_GO,
   };
 }
 
@@ -48,5 +48,5 @@ function readySince(pod: Pod): number {
 /** As the ReplicaSet controller reads it: what is no number is none. */
 function costOf({ metadata }: Pod): number {
   const cost = Number(metadata.annotations?.[DELETION_COST_ANNOTATION] ?? 0);
-  return Number.isInteger(cost) ? Math.min(HIGHEST, Math.max(LOWEST, cost)) : 0;
+  return Number.isInteger(cost) ? Math.min(HIGHEST, Math.max(FIRST_TO_GO, cost)) : 0;
 }

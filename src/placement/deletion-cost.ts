@@ -9,6 +9,12 @@ export const DELETION_COST_ANNOTATION = 'controller.kubernetes.io/pod-deletion-c
 /** The value that Spillway wrote there; any other value is somebody else's. */
 export const OWN_COST_ANNOTATION = `${GROUP}/deletion-cost`;
 
+/**
+ * The lowest cost that the ReplicaSet controller reads. A pod has it that is to go next as another one comes back to its ReplicaSet;
+ * costs by an order are all above it, so that no write of those puts another pod before it.
+ */
+export const FIRST_TO_GO = -(2 ** 31);
+
 /** Whole and within 32 bits, or nearly so. */
 const COST = /^(0|-?[1-9]\d{0,9})$/;
 

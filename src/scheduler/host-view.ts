@@ -15,6 +15,7 @@ import { kindAbove } from '../api/custom-kinds.ts';
 import { OwnerDirectory } from './owner-directory.ts';
 import { PodSeats } from './pod-seats.ts';
 import { PodWaits } from './pod-waits.ts';
+import { keysOfPodOut, keysOfPodsOut } from './pods-out.ts';
 import { PolicyCache } from './policy-cache.ts';
 import { hostPodProjection, namespaceProjection } from './projections.ts';
 import { UnseenPods } from './unseen-pods.ts';
@@ -32,9 +33,10 @@ export interface PodHandlers {
   gone: (pod: Pod) => void;
 }
 
-/** Indexes of pods: the node they are bound to, the UID of their controller. */
+/** Indexes of pods: the node they are bound to, the UID of their controller, the ReplicaSet that they are out of. */
 const NODE = 'node';
 const CONTROLLER = 'controller';
+const OUT = 'out';
 /** The kind of the controller, if it is not Kubernetes' own. */
 const ABOVE = 'above';
 /** Poll interval while caches sync, in ms. */
@@ -78,6 +80,7 @@ export class HostView {
           const controller = controllerOf(pod);
           return controller === undefined ? [] : [controller.uid];
         },
+        [OUT]: keysOfPodOut,
         [ABOVE]: kindAbove,
       },
     });
@@ -206,6 +209,11 @@ export class HostView {
   /** All pods whose controller has that UID. */
   podsOf(controllerUid: string): readonly Pod[] {
     return this.pods.byIndex(CONTROLLER, controllerUid);
+  }
+
+  /** Pods that are released from a ReplicaSet, and those that nobody has and that are of its template, as one that was just given back. */
+  podsOut(set: TypedObject): readonly Pod[] {
+    return keysOfPodsOut(set).flatMap((key) => this.pods.byIndex(OUT, key));
   }
 
   /** Whether a pod, as somebody else knows it, is deleted or on its way out by now. */

@@ -1,4 +1,5 @@
 import type { Logger } from 'pino';
+import { releasedFrom } from '../api/released.ts';
 import type { Pod } from '../kube/core-v1.ts';
 import { jsonEqual } from '../kube/json-equal.ts';
 import { keyOf } from '../kube/object.ts';
@@ -95,8 +96,10 @@ export class Writers {
     const { view, workloads, store } = this.#o;
     const podSeen = (pod: Pod): void => {
       const controller = controllerOf(pod)?.uid;
+      // While one that is released can be given back, a cost of another one is left alone.
+      const set = controller ?? releasedFrom(pod)?.uid;
+      if (set !== undefined) costs.addAfter(set, SETTLE_MS);
       if (controller === undefined) return;
-      costs.addAfter(controller, SETTLE_MS);
       const { uid } = workloadOf(view.owners.chainOf(pod)).object.metadata;
       if (uid === undefined) return;
       placements.addAfter(uid, SETTLE_MS);

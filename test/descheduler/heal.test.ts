@@ -149,11 +149,12 @@ describe('which of the two stays', () => {
 describe('costs by which its ReplicaSet ends the other one', () => {
   const own = (cost: string): Pod => pod([], { [COST]: cost, [OWN]: cost });
   const foreign = (cost: string): Pod => pod([], { [COST]: cost });
+  const LOWEST = -2_147_483_648;
   test.each<[string, Pod, Pod | undefined, Pod[], ReturnType<typeof healCosts>]>([
-    ['none yet', READY, READY, [READY, READY], { original: 1, replacement: -1 }],
-    ['others of ours', own('-7'), own('5'), [own('3'), own('-2')], { original: 6, replacement: -3 }],
-    ['it goes first already', READY, own('-9'), [own('-2')], { original: 1, replacement: undefined }],
-    ['it was made to before a crash', READY, own('-1'), [READY], { original: 1, replacement: undefined }],
+    ['none yet', READY, READY, [READY, READY], { original: 1, replacement: LOWEST }],
+    ['others of ours', own('-7'), own('5'), [own('3'), own('-2')], { original: 6, replacement: LOWEST }],
+    ['it goes first as others are now', READY, own('-9'), [own('-2')], { original: 1, replacement: LOWEST }],
+    ['it was made to before a crash', READY, own(String(LOWEST)), [READY], { original: 1, replacement: undefined }],
     ['nobody has to go', READY, undefined, [own('3')], { original: 4, replacement: undefined }],
     [
       'somebody else says when the other one goes',
@@ -169,7 +170,7 @@ describe('costs by which its ReplicaSet ends the other one', () => {
       READY,
       READY,
       [foreign('2147483647'), foreign('-2147483648')],
-      { original: 2_147_483_647, replacement: -2_147_483_648 },
+      { original: 2_147_483_647, replacement: LOWEST },
     ],
   ])('%s', (_, original, replacement, others, wanted) => {
     expect(healCosts(original, replacement, others)).toEqual(wanted);

@@ -282,6 +282,31 @@ test('a crash between the two writes is found and finished', async () => {
   expect([stored(original).metadata.labels?.['pod-template-hash'], costOf(other)]).toEqual(['one', cost]);
 });
 
+test('the other one goes first, whatever keeps the costs of those in order that are there already', async () => {
+  // Pods in east go before those in west.
+  room.place('p', { clusterAffinity: { clusterNames: ['west'], overflowAffinities: [{ clusterNames: ['east'] }] } });
+  await rules('KeepOriginal');
+  room.editSet('web-1', { spec: { replicas: 2 }, status: { readyReplicas: 2 } });
+  const { placed, costs } = room.process;
+  await room.seen('it is known', () => placed.surgingSetOf(asOwned(cached(original) as Pod))?.replicas === 2);
+  const [back = ''] = await room.run(set, { east: 1 }, { [COST]: '1', 'spillway.dev/deletion-cost': '1' });
+  await madeAt(back, '2026-01-01T00:00:00Z');
+  await ready(back, '2026-01-01T00:05:00Z');
+  await healed();
+  await ready(original, '2026-01-01T00:05:00Z');
+  room.api.fault = ({ path, method }) =>
+    method === 'PATCH' && path.endsWith(original) ? { code: 500, reason: 'InternalError' } : undefined;
+  await expect(look()).rejects.toThrow();
+  room.api.fault = undefined;
+  expect(patched()).toEqual([other, original]);
+  const cost = costOf(other);
+  await room.seen('it is known', () => cached(other)?.metadata.annotations?.[COST] === String(cost));
+  await costs.bringUpToDate(set.metadata.uid ?? '', new AbortController().signal);
+  await look();
+  expect(stored(original).metadata.labels?.['pod-template-hash']).toBe('one');
+  expect(costOf(other)).toBeLessThan(Math.min(costOf(back), costOf(original)));
+});
+
 test('KeepOriginal: one that does not get well in its time goes', async () => {
   await healed(601_000);
   await look();

@@ -1,5 +1,7 @@
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { releasedText } from '../../src/api/released.ts';
 import type { Pod } from '../../src/kube/core-v1.ts';
+import { replicasOf } from '../../src/placement/owner-chain.ts';
 import { SchedulerRoom } from '../fixtures/scheduler-room.ts';
 
 /** Pods of one ReplicaSet under a policy with three tiers. */
@@ -10,6 +12,7 @@ let run: (counts: Record<string, number>, annotations?: object) => Promise<strin
 
 const COST = 'controller.kubernetes.io/pod-deletion-cost';
 const OWN = 'spillway.dev/deletion-cost';
+const LOWEST = '-2147483648';
 
 beforeEach(async () => {
   room = await SchedulerRoom.start(['east', 'west']);
@@ -27,6 +30,10 @@ afterEach(async () => {
 const bringUpToDate = async (): Promise<void> =>
   await room.process.costs.bringUpToDate(setUid, new AbortController().signal);
 const writes = (): number => room.api.requests('PATCH').length;
+const pathOf = (pod: string): string => `/api/v1/namespaces/shop/pods/${pod}`;
+const costs = (cost: string): Record<string, string> => ({ [COST]: cost, [OWN]: cost });
+const costOf = (pod: string): string | undefined =>
+  room.pods().find(({ metadata }) => metadata.name === pod)?.metadata.annotations?.[COST];
 const ownCost = ({ metadata }: Pod): string | undefined => metadata.annotations?.[OWN];
 
 test('the last tier goes first; the first one needs no costs', async () => {
@@ -114,4 +121,117 @@ test('what would befall the next write as well ends the look: a right that is mi
   room.api.fault = ({ method }) => (method === 'PATCH' ? { code: 403, reason: 'Forbidden', message } : undefined);
   await expect(bringUpToDate()).rejects.toThrow('cannot patch');
   expect(writes()).toBe(1);
+});
+
+test('what somebody else writes at the same moment is not overwritten', async () => {
+  const [, east = ''] = await run({ 'local-1': 1, east: 1 });
+  room.api.fault = ({ method }) => {
+    if (method === 'PATCH') room.api.edit(pathOf(east), { metadata: { annotations: costs('-20000') } });
+    return undefined;
+  };
+  await bringUpToDate();
+  expect([writes(), costOf(east)]).toEqual([1, '-20000']);
+});
+
+test('what somebody else wrote after the last write counts', async () => {
+  const [, east = ''] = await run({ 'local-1': 1, east: 1 });
+  await bringUpToDate();
+  room.api.edit(pathOf(east), { metadata: { annotations: costs('5') } });
+  const { pods } = room.process.view;
+  await room.seen('it is known', () => pods.get(`shop/${east}`)?.metadata.annotations?.[COST] === '5');
+  await bringUpToDate();
+  expect(room.goingOrder()).toEqual(['east', 'local-1']);
+});
+
+describe('a pod that is to go next, as another one comes back,', () => {
+  /** Both were in west when that was lost, from which pods go first. */
+  let [back, waiting] = ['', ''];
+  /** What came in place of the second one. */
+  let instead = '';
+
+  beforeEach(async () => {
+    await replicas(2);
+    [back = ''] = await run({ west: 1 }, costs('1'));
+    [waiting = ''] = await run({ west: 1 }, costs('2'));
+    [instead = ''] = await run({ east: 1 }, costs(LOWEST));
+    await release();
+  });
+
+  async function replicas(count: number): Promise<void> {
+    room.editSet('web-1', { spec: { replicas: count, selector: { matchLabels: { 'pod-template-hash': 'one' } } } });
+    await room.seen('it is known', () => {
+      const known = room.process.view.owners.byUid(setUid);
+      return known !== undefined && replicasOf(known) === count;
+    });
+  }
+
+  /** Changes the one that waits, and lets the caches catch up. */
+  async function edit(patch: object): Promise<void> {
+    room.api.edit(pathOf(waiting), { ...patch });
+    const version = room.api.objects.get(pathOf(waiting))?.metadata.resourceVersion;
+    const { pods } = room.process.view;
+    await room.seen('it is known', () => pods.get(`shop/${waiting}`)?.metadata.resourceVersion === version);
+  }
+
+  const ready = (status: string): object => ({ status: { conditions: [{ type: 'Ready', status }] } });
+
+  async function release(): Promise<void> {
+    const from = { hash: 'one', replicaSet: 'web-1', uid: setUid, at: '2026-01-01T00:00:00Z', ready: 2 };
+    const annotations = { 'spillway.dev/released': releasedText({ ...from, lost: true }) };
+    await edit({
+      metadata: { labels: { 'pod-template-hash': null }, annotations, ownerReferences: null },
+      ...ready('True'),
+    });
+  }
+
+  async function giveBack(): Promise<void> {
+    const annotations = { 'spillway.dev/released': null };
+    await edit({ metadata: { labels: { 'pod-template-hash': 'one' }, annotations } });
+  }
+
+  async function adopt(): Promise<void> {
+    const owner = { apiVersion: 'apps/v1', kind: 'ReplicaSet', name: 'web-1', uid: setUid, controller: true };
+    await edit({ metadata: { ownerReferences: [owner] } });
+  }
+
+  /** Those in west go before the one in east. */
+  const isInOrder = (): boolean => Number(costOf(back)) < Number(costOf(instead));
+
+  test('has its cost until it is gone', async () => {
+    await bringUpToDate();
+    await giveBack();
+    await bringUpToDate();
+    await adopt();
+    await bringUpToDate();
+    expect([writes(), costOf(instead)]).toEqual([0, LOWEST]);
+    room.endPods([instead]);
+    await room.seen('it is gone', () => room.process.view.podsOf(setUid).length === 2);
+    await bringUpToDate();
+    expect(writes()).toBe(0);
+  });
+
+  test('has its place in the order when it does not go after all, as there is room for it', async () => {
+    await giveBack();
+    await adopt();
+    await replicas(3);
+    await bringUpToDate();
+    expect(room.goingOrder()).toEqual(['west', 'west', 'east']);
+  });
+
+  test.each<[string, () => Promise<void>]>([
+    ['is not Ready any more', async () => await edit(ready('False'))],
+    ['ends', async () => await edit({ metadata: { deletionTimestamp: '2026-01-01T00:00:10Z' } })],
+  ])('has its place in the order when the one that waits %s', async (_, happens) => {
+    const ended = new AbortController();
+    const running = room.process.writers.run(ended.signal);
+    try {
+      await room.quiet();
+      expect(costOf(instead)).toBe(LOWEST);
+      await happens();
+      await room.seen('the costs are in order', isInOrder);
+    } finally {
+      ended.abort();
+      await running;
+    }
+  });
 });

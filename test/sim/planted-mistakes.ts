@@ -51,6 +51,17 @@ export const MISTAKES: readonly Mistake[] = [
     ],
   },
   {
+    name: 'give-a-cost-that-others-can-get-below',
+    seed: 1418,
+    edits: [
+      {
+        file: 'descheduler/heal-choice.ts',
+        from: '    replacement: isSaid ? undefined : FIRST_TO_GO,\n',
+        to: '    replacement: isSaid ? undefined : -1,\n',
+      },
+    ],
+  },
+  {
     name: 'create-a-finished-pod-again',
     edits: [
       NO_GUARDS,
