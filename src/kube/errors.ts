@@ -112,6 +112,11 @@ export function isAnotherObject(e: unknown): boolean {
   return e instanceof ApiError && e.code === 422 && /metadata\.uid/.test(e.status.message ?? '');
 }
 
+/** A lock on the UID did not hold: no object of the name has it any more. A PUT of what is gone is answered so for some kinds, others say 404. */
+export function isUidGone(e: unknown): e is ApiError {
+  return isConflict(e) && e.message.includes('Precondition failed: UID in precondition');
+}
+
 /** The resourceVersion or continue token asked for is too old (410 Gone, reason Expired). */
 export function isGone(e: unknown): e is ApiError {
   return e instanceof ApiError && (e.code === 410 || e.reason === 'Expired' || e.reason === 'Gone');

@@ -41,6 +41,8 @@ export interface InformerHandler<T> {
   updated?(object: T, old: T): void;
   /** `watched`: the API server said so. `relisted`: a trusted list no longer holds it. `object` is its last known state. */
   deleted?(object: T, evidence: DeleteEvidence): void;
+  /** The list that was begun last is what there is: these keys. Called after what it changed. */
+  listed?(keys: Pick<ReadonlySet<string>, 'has'>): void;
 }
 
 /**
@@ -91,6 +93,7 @@ export class Informer<T extends KubeObject> {
         replace: (listed) => {
           const differences = store.replace(listed);
           this.#markSynced();
+          this.#notify((handler) => handler.listed?.(listed));
           return differences;
         },
       },
@@ -205,6 +208,11 @@ export class Informer<T extends KubeObject> {
   /** The newest resourceVersion that a list, an event or a bookmark brought; undefined before the first list. */
   get resourceVersion(): string | undefined {
     return this.#reflector.resourceVersion;
+  }
+
+  /** How many lists were begun so far. */
+  get listsBegun(): number {
+    return this.#reflector.listsBegun;
   }
 
   #markSynced(): void {

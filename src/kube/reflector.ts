@@ -92,6 +92,7 @@ export class Reflector<T extends KubeObject> {
   #pace: Pace = 'busy';
   #streamLists = true;
   #lists = 0;
+  #begun = 0;
   /** The watch of this round proved to work; a list alone does not. */
   #delivered = false;
   #provedAt: number;
@@ -125,6 +126,11 @@ export class Reflector<T extends KubeObject> {
   /** The newest resourceVersion of any list, event or bookmark; undefined before the first list. */
   get resourceVersion(): string | undefined {
     return this.#history.newest;
+  }
+
+  /** How many lists were begun, the one that is being read among them. */
+  get listsBegun(): number {
+    return this.#begun;
   }
 
   /** Ends only with the signal. */
@@ -237,6 +243,7 @@ export class Reflector<T extends KubeObject> {
     const where = this.#where();
     const request = { signal, deadlineMs: this.#timings.pageMs };
     this.#intake.dropList();
+    this.#begun++;
     return await readPages(client, resource, { ...selection, request }, (items) => {
       for (const item of items) this.#intake.list(checkIdentified(where, resource, item));
     });
@@ -280,6 +287,7 @@ export class Reflector<T extends KubeObject> {
   async #watch(signal: AbortSignal): Promise<WatchEnd> {
     const streamsList = this.#resume === undefined;
     let gathering = streamsList;
+    if (streamsList) this.#begun++;
     const seconds = watchSeconds(this.#timings, streamsList ? 'busy' : this.#pace, this.#random());
     const { silenceMs, startMs } = this.#timings;
     const round = new WatchRound(this.#monotonic, Math.min(silenceMs, seconds * 1000 + PROOF_MARGIN_MS));

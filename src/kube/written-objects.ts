@@ -1,7 +1,7 @@
 import type { Logger } from 'pino';
 import { accountOf, type CacheAccount } from './cache-account.ts';
 import type { KubeClient } from './client.ts';
-import { isNotFound } from './errors.ts';
+import { isNotFound, isUidGone } from './errors.ts';
 import type { InformerMetrics } from './informer-metrics.ts';
 import { Informer } from './informer.ts';
 import { keyFor, keyOf, type KubeObject, type ObjectMeta, withoutManagedFields } from './object.ts';
@@ -29,6 +29,15 @@ export interface WrittenObjectsOptions<T, V> {
   timings?: Partial<ReflectorTimings>;
 }
 
+/** A request about the object of a key that has no answer yet. */
+interface Asked<V> {
+  readonly key: string;
+  /** What was known when it was sent. */
+  readonly before: Known<V> | undefined;
+  /** UIDs of objects of that key that the watch has shown to be gone since. */
+  readonly gone: Set<string>;
+}
+
 interface Known<V> {
   readonly metadata: ObjectMeta;
   readonly subject: string;
@@ -46,6 +55,9 @@ export class WrittenObjects<T extends KubeObject, V> {
   readonly #account: CacheAccount | undefined;
   readonly #objects = new Map<string, Known<V>>();
   readonly #bySubject = new Map<string, Set<string>>();
+  /** Answered and not shown so far, by key, with how many lists had been begun by then: a later one without it says that it is gone. */
+  readonly #unshown = new Map<string, number>();
+  readonly #asked = new Set<Asked<V>>();
 
   constructor(options: WrittenObjectsOptions<T, V>) {
     const { client, resource, labelSelector, logger, metrics, timings } = options;
@@ -69,6 +81,7 @@ export class WrittenObjects<T extends KubeObject, V> {
       added: (raw) => this.#shown(raw),
       updated: (raw, old) => this.#shown(raw, old),
       deleted: (raw) => this.#gone(raw),
+      listed: (keys) => this.#listed(keys),
     });
     await this.#informer.run(signal);
     off();
@@ -108,22 +121,34 @@ export class WrittenObjects<T extends KubeObject, V> {
 
   /** Whether the object of that name stands for the subject, read past the cache, by the right to list. Undefined: there is none. */
   async isOurs(subject: string, { namespace, name }: ObjectMeta, signal: AbortSignal): Promise<boolean | undefined> {
-    const found = await find<T>(this.#o.client, this.#o.resource, { namespace, name }, { signal });
-    if (found === undefined) return undefined;
-    const isOurs = this.#o.read(found)?.subject === subject;
-    if (isOurs) this.#answered(found);
-    return isOurs;
+    return await this.#ask(keyFor(namespace, name), async (asked) => {
+      const found = await find<T>(this.#o.client, this.#o.resource, { namespace, name }, { signal });
+      if (found === undefined) {
+        this.#forgetIf(asked.key, asked.before?.metadata.uid);
+        return undefined;
+      }
+      const isOurs = this.#o.read(found)?.subject === subject;
+      if (isOurs) this.#answered(found, asked);
+      return isOurs;
+    });
   }
 
   /** @throws LimitError, with nothing sent, where there is no room for it: nor would the watch show it, and it would be made for ever. */
   async create(made: T, signal: AbortSignal): Promise<T> {
-    this.#account?.checkAhead(keyOf(made), this.#kept(made));
-    return this.#answered(await create(this.#o.client, this.#o.resource, made, { signal }));
+    const key = keyOf(made);
+    this.#account?.checkAhead(key, this.#kept(made));
+    return await this.#ask(key, async (asked) => {
+      return this.#answered(await create(this.#o.client, this.#o.resource, made, { signal }), asked);
+    });
   }
 
   /** If it is still as `made` says by its resourceVersion. */
   async replace(made: T, signal: AbortSignal): Promise<T> {
-    return this.#answered(await replace(this.#o.client, this.#o.resource, made, { signal }));
+    return await this.#ask(
+      keyOf(made),
+      async (asked) => this.#answered(await replace(this.#o.client, this.#o.resource, made, { signal }), asked),
+      made.metadata.uid,
+    );
   }
 
   /** A merge patch of the object, or of its `status`. */
@@ -134,8 +159,10 @@ export class WrittenObjects<T extends KubeObject, V> {
     signal: AbortSignal,
   ): Promise<T> {
     const { client, resource } = this.#o;
-    const patched = await patch<T>(client, resource, { namespace, name }, body, { ...how, type: 'merge' }, { signal });
-    return this.#answered(patched);
+    return await this.#ask(keyFor(namespace, name), async (asked) => {
+      const merge = { ...how, type: 'merge' } as const;
+      return this.#answered(await patch<T>(client, resource, { namespace, name }, body, merge, { signal }), asked);
+    });
   }
 
   /** With the UID as precondition, and the version if `exactly` so. One that is gone already is no error. */
@@ -145,12 +172,34 @@ export class WrittenObjects<T extends KubeObject, V> {
     exactly?: 'exactly',
   ): Promise<void> {
     const conditions = { uid, ...(exactly === undefined ? {} : { resourceVersion }) };
+    const key = keyFor(namespace, name);
     try {
-      await remove(this.#o.client, this.#o.resource, { namespace, name }, conditions, { signal });
+      await this.#ask(
+        key,
+        async ({ before }) => {
+          await remove(this.#o.client, this.#o.resource, { namespace, name }, conditions, { signal });
+          this.#forgetIf(key, uid ?? before?.metadata.uid);
+        },
+        uid,
+      );
     } catch (error) {
       if (!isNotFound(error)) throw error;
     }
-    this.#forget(keyFor(namespace, name));
+  }
+
+  /** Sends a request about the object of a key; `uid`: it is about the one with that UID alone. */
+  async #ask<R>(key: string, request: (asked: Asked<V>) => Promise<R>, uid?: string): Promise<R> {
+    const asked: Asked<V> = { key, before: this.#objects.get(key), gone: new Set() };
+    this.#asked.add(asked);
+    try {
+      return await request(asked);
+    } catch (error) {
+      if (isNotFound(error)) this.#forgetIf(key, asked.before?.metadata.uid);
+      else if (isUidGone(error)) this.#forgetIf(key, uid);
+      throw error;
+    } finally {
+      this.#asked.delete(asked);
+    }
   }
 
   #kept(raw: T): T {
@@ -160,13 +209,17 @@ export class WrittenObjects<T extends KubeObject, V> {
   }
 
   /** It counts as what caches hold of the cluster until the watch shows it. The member has it: without room for it only the watch tells. */
-  #answered(raw: T): T {
+  #answered(raw: T, { key, gone }: Asked<V>): T {
     const object = this.#kept(raw);
-    const key = keyOf(object);
+    const { uid = '', resourceVersion } = object.metadata;
     // The watch was faster.
-    if (this.#informer.get(key)?.metadata.resourceVersion === object.metadata.resourceVersion) return object;
+    if (gone.has(uid)) return object;
+    if (this.#objects.has(key) && this.#informer.get(key)?.metadata.resourceVersion === resourceVersion) return object;
     if (this.#account?.hasRoomAhead(key, object) === false) return object;
-    if (this.#put(object)) this.#account?.setAhead(key, object);
+    if (this.#put(object)) {
+      this.#account?.setAhead(key, object);
+      this.#unshown.set(key, this.#informer.listsBegun);
+    }
     return object;
   }
 
@@ -174,7 +227,18 @@ export class WrittenObjects<T extends KubeObject, V> {
   #shown(object: T, old?: T): void {
     const isBack = old !== undefined && isOlder(object.metadata.resourceVersion, old.metadata.resourceVersion);
     if (isBack) this.#set(object);
-    if (isBack || this.#put(object)) this.#account?.forgetAhead(keyOf(object));
+    if (isBack || this.#put(object)) this.#noLongerAhead(keyOf(object));
+  }
+
+  /** What was answered before the list was begun, and is not on it, went before anything has shown it. */
+  #listed(keys: Pick<ReadonlySet<string>, 'has'>): void {
+    for (const [key, begun] of this.#unshown)
+      if (begun < this.#informer.listsBegun && !keys.has(key)) this.#forget(key);
+  }
+
+  #noLongerAhead(key: string): void {
+    this.#account?.forgetAhead(key);
+    this.#unshown.delete(key);
   }
 
   /** Whether it is what is known now. */
@@ -201,14 +265,21 @@ export class WrittenObjects<T extends KubeObject, V> {
   /** One of the same name may have been made since. */
   #gone(raw: T): void {
     const key = keyOf(raw);
+    const { uid = '' } = raw.metadata;
+    for (const asked of this.#asked) if (asked.key === key) asked.gone.add(uid);
     if (this.#objects.get(key)?.metadata.uid === raw.metadata.uid) this.#forget(key);
+  }
+
+  /** The one with that UID is gone; another one of the name may have been made since. */
+  #forgetIf(key: string, uid: string | undefined): void {
+    if (uid !== undefined && this.#objects.get(key)?.metadata.uid === uid) this.#forget(key);
   }
 
   #forget(key: string): void {
     const known = this.#objects.get(key);
     if (known === undefined) return;
     this.#objects.delete(key);
-    this.#account?.forgetAhead(key);
+    this.#noLongerAhead(key);
     const keys = this.#bySubject.get(known.subject);
     keys?.delete(key);
     if (keys?.size === 0) this.#bySubject.delete(known.subject);

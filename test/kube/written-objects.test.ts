@@ -1,3 +1,4 @@
+import type { ServerResponse } from 'node:http';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { pino } from 'pino';
 import { until } from '../../hack/until.ts';
@@ -6,10 +7,11 @@ import { KubeClient } from '../../src/kube/client.ts';
 import { LimitError } from '../../src/kube/limit-error.ts';
 import { staticAccess } from '../../src/kube/static-access.ts';
 import type { KubeObject } from '../../src/kube/object.ts';
-import { CONFIG_MAPS } from '../../src/kube/resource.ts';
+import { CONFIG_MAPS, type Resource, SERVICES } from '../../src/kube/resource.ts';
 import { WrittenObjects } from '../../src/kube/written-objects.ts';
 import { CollectionServer } from '../fixtures/collection-server.ts';
 import { FaultProxy } from '../fixtures/fault-proxy.ts';
+import { sendJson, startHttpServer } from '../fixtures/http-server.ts';
 import { serveMemoryApi } from '../fixtures/memory-api-server.ts';
 import { MemoryApi } from '../fixtures/memory-api.ts';
 
@@ -198,4 +200,129 @@ test('what a cluster has stored is no error where its caches have no room for it
   end.abort();
   await following;
   await memory.close();
+});
+
+/** What stands for itself, with a note as what is known of it. */
+function noted(client: KubeClient, resource: Resource = CONFIG_MAPS): WrittenObjects<KubeObject, string> {
+  return new WrittenObjects<KubeObject, string>({
+    client,
+    resource,
+    labelSelector: '',
+    read: ({ metadata: { name, annotations } }) => ({ subject: name, value: annotations?.['note'] ?? '' }),
+    changed: () => undefined,
+    logger: pino({ level: 'silent' }),
+    timings: { backoffBaseMs: 20, backoffMaxMs: 100 },
+  });
+}
+
+const NOTE = { namespace: 'default', name: 'a', annotations: { note: 'one' } };
+
+test.each<[string, Resource, (objects: WrittenObjects<KubeObject, string>, stored: KubeObject) => Promise<unknown>]>([
+  ['a replacement', CONFIG_MAPS, async (objects, stored) => await objects.replace(stored, stop.signal)],
+  // Of a kind that a PUT creates where there is none: it is the UID that is gone.
+  ['a replacement by UID', SERVICES, async (objects, stored) => await objects.replace(stored, stop.signal)],
+  ['a patch', CONFIG_MAPS, async (objects, { metadata }) => await objects.patch(metadata, {}, {}, stop.signal)],
+  ['a deletion', CONFIG_MAPS, async (objects, { metadata }) => await objects.remove(metadata, stop.signal)],
+  ['a look', CONFIG_MAPS, async (objects, { metadata }) => await objects.isOurs('a', metadata, stop.signal)],
+])('%s of what is gone, which nothing has shown, has it forgotten', async (_, resource, ask) => {
+  const share = new CacheRoom(128 * 1024).share();
+  const api = new MemoryApi();
+  const memory = await serveMemoryApi(api);
+  const objects = noted(memory.client('memory', share), resource);
+  const body = { apiVersion: 'v1', kind: resource.kind, metadata: NOTE, spec: { ports: [{ port: 80 }] } };
+  const stored = await objects.create(body, stop.signal);
+  const used = share.used;
+  expect(objects.of('a')).toEqual(['one']);
+  api.delete(`/api/v1/namespaces/default/${resource.plural}/a`);
+  await ask(objects, stored).catch(() => undefined);
+  expect([objects.size, objects.of('a')]).toEqual([0, []]);
+  expect(share.used).toBeLessThan(used);
+  await memory.close();
+});
+
+test('what has come in the place of what is gone stays known', async () => {
+  const api = new MemoryApi();
+  const memory = await serveMemoryApi(api);
+  const objects = noted(memory.client(), SERVICES);
+  const made = (note: string): KubeObject & { spec: object } => ({
+    apiVersion: 'v1',
+    kind: 'Service',
+    metadata: { ...NOTE, annotations: { note } },
+    spec: { ports: [{ port: 80 }] },
+  });
+  const former = await objects.create(made('one'), stop.signal);
+  await objects.remove(former.metadata, stop.signal);
+  await objects.create(made('two'), stop.signal);
+  await expect(objects.replace(former, stop.signal)).rejects.toMatchObject({ code: 409 });
+  await expect(objects.remove(former.metadata, stop.signal)).rejects.toMatchObject({ code: 409 });
+  expect(objects.of('a')).toEqual(['two']);
+  await memory.close();
+});
+
+/** A cluster whose lists, watches and writes are answered by hand. */
+async function byHand() {
+  const open: Record<'lists' | 'watches' | 'writes', ServerResponse[]> = { lists: [], watches: [], writes: [] };
+  const http = await startHttpServer((req, res) => {
+    const { searchParams: query } = new URL(req.url ?? '/', 'http://x');
+    if (req.method !== 'GET') open.writes.push(res);
+    else if (query.has('sendInitialEvents')) sendJson(res, 400, { kind: 'Status', code: 400, reason: 'BadRequest' });
+    else if (!query.has('watch')) open.lists.push(res);
+    else {
+      res.writeHead(200, { 'content-type': 'application/json' }).flushHeaders();
+      open.watches.push(res);
+    }
+  });
+  const byHandClient = new KubeClient({ cluster: 'hand', ...staticAccess({ endpoint: { server: http.url } }) });
+  const objects = noted(byHandClient);
+  const end = new AbortController();
+  const following = objects.run(end.signal);
+  const stored = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { ...NOTE, uid: 'u', resourceVersion: '7' } };
+  return {
+    objects,
+    stored,
+    next: async (what: keyof typeof open) => await until(`one of ${what}`, () => open[what].shift(), { intervalMs: 5 }),
+    /** There is nothing. */
+    list: (res: ServerResponse, resourceVersion: string): void => {
+      sendJson(res, 200, { kind: 'ConfigMapList', apiVersion: 'v1', metadata: { resourceVersion }, items: [] });
+    },
+    close: async (): Promise<void> => {
+      end.abort();
+      http.server.closeAllConnections();
+      await following;
+      await byHandClient.close();
+      await http.close();
+    },
+  };
+}
+
+test('what was answered is known until a list that began afterwards does not have it', async () => {
+  const { objects, stored, next, list, close } = await byHand();
+  const before = await next('lists');
+  const creating = objects.create(stored, stop.signal);
+  sendJson(await next('writes'), 201, stored);
+  await creating;
+  list(before, '6');
+  await until('it is read', () => objects.synced, { intervalMs: 5 });
+  expect(objects.of('a')).toEqual(['one']);
+  (await next('watches')).end(`${JSON.stringify({ type: 'ERROR', object: { kind: 'Status', code: 410 } })}\n`);
+  list(await next('lists'), '9');
+  await until('it is forgotten', () => objects.size === 0, { intervalMs: 5 });
+  await close();
+});
+
+test('an answer that comes after the end of what it tells of has been shown tells nothing', async () => {
+  const { objects, stored, next, list, close } = await byHand();
+  list(await next('lists'), '6');
+  const creating = objects.create(stored, stop.signal);
+  const write = await next('writes');
+  const watch = await next('watches');
+  watch.write(`${JSON.stringify({ type: 'ADDED', object: stored })}\n`);
+  await until('it is shown', () => objects.size === 1, { intervalMs: 5 });
+  const ended = { ...stored, metadata: { ...stored.metadata, resourceVersion: '8' } };
+  watch.write(`${JSON.stringify({ type: 'DELETED', object: ended })}\n`);
+  await until('its end is shown', () => objects.size === 0, { intervalMs: 5 });
+  sendJson(write, 201, stored);
+  await creating;
+  expect(objects.size).toBe(0);
+  await close();
 });
