@@ -1,9 +1,10 @@
 import type { MemberClusterSpec } from '../api/member-cluster.ts';
+import { AFTER_LIMIT } from '../kube/limit-error.ts';
 
 /** What is to be said of budgets on the MemberCluster. */
 export interface BudgetsFinding {
   status: 'True' | 'False';
-  reason: 'Mirrored' | 'Ignored' | 'BudgetRightMissing' | 'HostBudgetsUnknown';
+  reason: 'Mirrored' | 'Ignored' | 'BudgetRightMissing' | 'CacheLimit' | 'HostBudgetsUnknown';
   message: string;
 }
 
@@ -16,6 +17,8 @@ interface Facts {
   readonly concerned: number;
   /** What the member said when it refused to show or to keep them. */
   readonly problem: string | undefined;
+  /** Which limit of memory keeps them from being followed, or brought up to date, in words. */
+  readonly limit: string | undefined;
   /** Those in the member are known. */
   readonly synced: boolean;
 }
@@ -27,6 +30,7 @@ export function budgetsFinding({
   hostProblem,
   concerned,
   problem,
+  limit,
   synced,
 }: Facts): BudgetsFinding | undefined {
   if (mode === 'Ignore') {
@@ -38,6 +42,12 @@ export function budgetsFinding({
     return { status: 'False', reason: 'HostBudgetsUnknown', message };
   }
   if (concerned === 0) return undefined;
+  if (limit !== undefined) {
+    const message =
+      'Evictions made in the member do not wait for PodDisruptionBudgets of the host as these are now, which are not brought up to date ' +
+      `there: ${limit}. ${AFTER_LIMIT}`;
+    return { status: 'False', reason: 'CacheLimit', message };
+  }
   if (problem !== undefined) {
     const message =
       `Evictions made in the member do not wait for PodDisruptionBudgets of the host: cluster "${member}" refuses to keep them (${problem}). ` +

@@ -8,6 +8,7 @@ import { describeError, isConflict, isForbidden, isNotFound } from '../kube/erro
 import type { EventRecorder } from '../kube/event-recorder.ts';
 import type { InformerMetrics } from '../kube/informer-metrics.ts';
 import type { Informer } from '../kube/informer.ts';
+import { LimitError } from '../kube/limit-error.ts';
 import { pause } from '../kube/timers.ts';
 import type { WorkQueueMetrics } from '../kube/workqueue-metrics.ts';
 import { type HandlerResult, WorkQueue } from '../kube/workqueue.ts';
@@ -34,6 +35,8 @@ const WAITS = {
 const IDLE_MS = 5_000;
 /** After a refusal nothing is tried for so long: it is the right that is missing, for all budgets. */
 const REFUSED_MS = 60_000;
+/** After one had no room in memory, in ms. */
+const LIMIT_MS = 60_000;
 /** For caches to show what was just written, in ms. */
 const SOON = { requeueAfterMs: 250 };
 /** Whether a member that ignores budgets still has some of ours is looked at so often, in ms. */
@@ -87,6 +90,8 @@ export class MemberBudgets {
   #mirrors: MirrorStore;
   #restsUntil = 0;
   #refusal: string | undefined;
+  /** Budgets that were not brought up to date for lack of memory, by key, with the limit in words. */
+  readonly #noRoom = new Map<string, string>();
 
   constructor(options: MemberBudgetsOptions) {
     this.#o = options;
@@ -151,6 +156,7 @@ export class MemberBudgets {
       mode: mode(),
       hostProblem: hostBudgets.synced ? undefined : hostBudgets.problem,
       concerned: this.#concerned.size,
+      limit: this.#mirrors.limit ?? [...this.#noRoom.values()][0],
       problem: this.#refusal ?? (this.#mirrors.synced ? undefined : this.#mirrors.problem),
       synced: this.#mirrors.synced,
     });
@@ -230,12 +236,17 @@ export class MemberBudgets {
     if (rest > 0) return { requeueAfterMs: rest };
     try {
       if (!this.#o.reachable()) return await this.#whileUnreachable(budget, signal);
-      if (budget === undefined || covered === undefined) return await this.#end(key, budget, signal);
+      if (budget === undefined || covered === undefined) {
+        this.#noRoom.delete(key);
+        return await this.#end(key, budget, signal);
+      }
       const again = await this.#keep(budget, covered, signal);
       this.#refusal = undefined;
+      this.#noRoom.delete(key);
       return again;
     } catch (error) {
       if (isConflict(error) || isNotFound(error)) return SOON;
+      if (error instanceof LimitError) return this.#limited(key, error.message);
       if (!isForbidden(error) || /being terminated/.test(error.status.message ?? '')) throw error;
       return this.#refused(describeError(error));
     }
@@ -353,6 +364,12 @@ export class MemberBudgets {
     const { hostBudgets, metrics, member } = this.#o;
     metrics.writes.inc({ member: member.name, object: 'claim' });
     await hostBudgets.writeClaims(budget, claims, signal);
+  }
+
+  #limited(key: string, words: string): HandlerResult {
+    if (!this.#noRoom.has(key)) this.#o.logger.warn({ key }, `a disruption budget is not mirrored: ${words}`);
+    this.#noRoom.set(key, words);
+    return { requeueAfterMs: LIMIT_MS };
   }
 
   #refused(words: string): HandlerResult {

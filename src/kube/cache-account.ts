@@ -123,7 +123,7 @@ export class CacheAccount {
   #full(): LimitError {
     // The same words each time: they stand in a condition.
     return new LimitError(
-      `there is no room in memory for more ${this.#what}: its caches have as much as they may have here; ` +
+      `there is no room in memory for more ${this.#what}: its caches have as much of the heap here as they may have; ` +
         'what is known stays as it is',
     );
   }

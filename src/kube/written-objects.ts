@@ -1,9 +1,10 @@
 import type { Logger } from 'pino';
 import { accountOf, type CacheAccount } from './cache-account.ts';
 import type { KubeClient } from './client.ts';
-import { isNotFound, isUidGone } from './errors.ts';
+import { isConflict, isNotFound, isUidGone } from './errors.ts';
 import type { InformerMetrics } from './informer-metrics.ts';
 import { Informer } from './informer.ts';
+import { LimitError } from './limit-error.ts';
 import { keyFor, keyOf, type KubeObject, type ObjectMeta, withoutManagedFields } from './object.ts';
 import type { ReflectorTimings } from './reflector-timings.ts';
 import type { Resource } from './resource.ts';
@@ -142,10 +143,16 @@ export class WrittenObjects<T extends KubeObject, V> {
     });
   }
 
-  /** If it is still as `made` says by its resourceVersion. */
+  /**
+   * If it is still as `made` says by its resourceVersion.
+   * @throws LimitError, with nothing sent, where there is no room for it: nor would the watch show it, and each further try would be a
+   * conflict with this one. So is a conflict while the caches are full, as they may never show what it is about.
+   */
   async replace(made: T, signal: AbortSignal): Promise<T> {
+    const key = keyOf(made);
+    this.#account?.checkAhead(key, this.#kept(made));
     return await this.#ask(
-      keyOf(made),
+      key,
       async (asked) => this.#answered(await replace(this.#o.client, this.#o.resource, made, { signal }), asked),
       made.metadata.uid,
     );
@@ -196,6 +203,7 @@ export class WrittenObjects<T extends KubeObject, V> {
     } catch (error) {
       if (isNotFound(error)) this.#forgetIf(key, asked.before?.metadata.uid);
       else if (isUidGone(error)) this.#forgetIf(key, uid);
+      else if (isConflict(error) && this.limit !== undefined) throw new LimitError(this.limit, { cause: error });
       throw error;
     } finally {
       this.#asked.delete(asked);

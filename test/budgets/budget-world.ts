@@ -12,6 +12,7 @@ import type { Node, Pod, PodDisruptionBudget } from '../../src/kube/core-v1.ts';
 import { budgetMetrics } from '../../src/budgets/budget-metrics.ts';
 import { HostBudgets } from '../../src/budgets/host-budgets.ts';
 import { MemberBudgets } from '../../src/budgets/member-budgets.ts';
+import type { CacheShare } from '../../src/kube/cache-room.ts';
 import { Informer } from '../../src/kube/informer.ts';
 import { labelSelectorOf, matchesLabels } from '../../src/kube/label-selector.ts';
 import { NODES, PODS } from '../../src/kube/resource.ts';
@@ -40,6 +41,8 @@ export class BudgetWorld {
   readonly host = new MemoryApi();
   readonly members = new Map<string, MemoryApi>();
   readonly events: string[] = [];
+  /** What caches of a member may take, from the next start on. Default: no limit. */
+  room: CacheShare | undefined;
   readonly #servers = new Map<MemoryApi, MemoryApiServer>();
   readonly #running = new Set<RunningBudgets>();
 
@@ -238,7 +241,7 @@ export class BudgetWorld {
   #client(api: MemoryApi) {
     const server = this.#servers.get(api);
     if (server === undefined) throw new Error('not started');
-    return server.client(api === this.host ? 'host' : 'member');
+    return api === this.host ? server.client('host') : server.client('member', this.room);
   }
 
   async close(): Promise<void> {

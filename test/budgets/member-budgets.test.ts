@@ -1,5 +1,6 @@
 import { afterEach, expect, it, vi } from 'vitest';
 import { HOST_LABEL, MEMBER_LABEL, UID_LABEL } from '../../src/api/marks.ts';
+import { CacheRoom } from '../../src/kube/cache-room.ts';
 import { BudgetWorld, BUDGETS, send } from './budget-world.ts';
 
 let world: BudgetWorld;
@@ -274,4 +275,26 @@ it('holds nobody up while its member does not answer', async () => {
   west.budgets.changed();
   await until(() => !JSON.stringify(world.claims()).includes('west'));
   expect(world.claims()).toEqual({ east: { allowed: 1 } });
+});
+
+it('tells that memory is full where a budget is not brought up to date for that, and sends nothing in vain', async () => {
+  const bytes = 4 * 1024 * 1024;
+  world = await BudgetWorld.start('east');
+  const room = new CacheRoom(bytes).share();
+  world.room = room;
+  world.run('a', 'east');
+  world.protect('web', 0);
+  const { budgets } = world.start('east');
+  await until(() => world.mirror('east') !== undefined && budgets.finding()?.reason === 'Mirrored');
+  await atRest();
+  world.forgetWrites();
+  room.change(bytes);
+  world.protect('new', 0);
+  await until(() => budgets.finding()?.reason === 'CacheLimit');
+  const words = /no room in memory for more poddisruptionbudgets of cluster member.*a larger heap/;
+  expect(budgets.finding()?.message).toMatch(words);
+  expect(world.writes().filter((write) => write.startsWith('east'))).toEqual([]);
+  room.change(-bytes);
+  budgets.changed();
+  await until(() => world.mirror('east', 'new') !== undefined && budgets.finding()?.reason === 'Mirrored');
 });

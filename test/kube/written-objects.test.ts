@@ -326,3 +326,35 @@ test('an answer that comes after the end of what it tells of has been shown tell
   expect(objects.size).toBe(0);
   await close();
 });
+
+test('what would not fit is not sent in the place of what caches have, and a conflict while they are full is told as that', async () => {
+  const share = new CacheRoom(128 * 1024).share();
+  const api = new MemoryApi();
+  const memory = await serveMemoryApi(api);
+  const objects = noted(memory.client('memory', share));
+  const made = (size: number): KubeObject => ({
+    apiVersion: 'v1',
+    kind: 'ConfigMap',
+    metadata: { ...NOTE, annotations: { note: 'x'.repeat(size) } },
+  });
+  const end = new AbortController();
+  const stored = await objects.create(made(60_000), end.signal);
+  const following = objects.run(end.signal);
+  await until('the watch shows it', () => objects.synced, { intervalMs: 5 });
+  const inItsPlace = (size: number): KubeObject => ({
+    ...stored,
+    metadata: { ...stored.metadata, annotations: { note: 'y'.repeat(size) } },
+  });
+  const full = /no room in memory for more configmaps of cluster memory/;
+  await expect(objects.replace(inItsPlace(140_000), end.signal)).rejects.toThrow(LimitError);
+  expect(api.requests('PUT')).toEqual([]);
+  // Somebody else has it grow.
+  const path = '/api/v1/namespaces/default/configmaps/a';
+  api.edit(path, { metadata: { annotations: { note: 'z'.repeat(140_000) } } });
+  await until('the limit is met', () => objects.limit, { intervalMs: 5 });
+  await expect(objects.replace(inItsPlace(50_000), end.signal)).rejects.toThrow(full);
+  await expect(objects.replace(inItsPlace(50_000), end.signal)).rejects.toThrow(LimitError);
+  end.abort();
+  await following;
+  await memory.close();
+});

@@ -44,3 +44,20 @@ it('holds no pods up for a Service that is not made as memory is full, and tells
   services.changed();
   await until(() => world.copy('more') !== undefined && services.finding()?.reason === 'Mirrored');
 });
+
+it('does not send a change for which there is no room, and tells of it', async () => {
+  world.offer('web');
+  world.run('a');
+  const { services } = world.start();
+  await until(() => world.copy('web') !== undefined && services.finding()?.reason === 'Mirrored');
+  world.forgetWrites();
+  room.change(BYTES);
+  const ports = Array.from({ length: 40 }, (_, i) => ({ name: `p${i}`, port: 8000 + i, protocol: 'TCP' }));
+  send(world.host, 'PATCH', '/api/v1/namespaces/shop/services/web', { spec: { ports } });
+  await until(() => services.finding()?.reason === 'CacheLimit');
+  expect(services.finding()?.message).toEqual(words);
+  expect(world.writes()).toEqual([]);
+  room.change(-BYTES);
+  services.changed();
+  await until(() => world.copy('web')?.spec?.ports?.length === 40 && services.finding()?.reason === 'Mirrored');
+});

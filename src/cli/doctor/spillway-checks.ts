@@ -54,7 +54,7 @@ const MEMBER_FIX: ReadonlyMap<string, string> = new Map([
   ['DeletionsAllowed', 'look at what was deleted, and confirm it by the command of the message'],
   ['CapacityFresh', 'read the message: rights of the credentials in the member, or memory of the manager'],
   ['NodesRetired', 'drain the virtual nodes that the message names'],
-  ['BudgetsMirrored', 'apply manifests/member/read.yaml in the member, or manifests/rbac.yaml here'],
+  ['BudgetsMirrored', 'read the message; rights: manifests/member/read.yaml in the member, manifests/rbac.yaml here'],
   [
     'ServicesMirrored',
     'read the message; rights in the member: manifests/member/services.yaml, or kubectl spillway join --mirror-services',
