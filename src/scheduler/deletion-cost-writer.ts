@@ -64,6 +64,7 @@ export class DeletionCostWriter {
     if (controller === undefined || !HEEDS_COST.has(controller.kind)) return;
     const pods = view.podsOf(controllerUid).filter(holdsPlace);
     const hasEnd = awaitsEnd(controller, view);
+    const isShared = view.podsOut(controller).length > 0;
     const costed = pods
       .map((pod) => ({ pod, known: deletionCostOf(pod) }))
       .filter(({ known }) => !known.foreign && !(hasEnd && known.cost === FIRST_TO_GO))
@@ -94,7 +95,7 @@ export class DeletionCostWriter {
       const cost = changes.get(uid);
       if (cost === undefined) continue;
       try {
-        await this.#write(pod, cost, signal);
+        await this.#write(pod, cost, isShared, signal);
       } catch (error) {
         if (!isOfThisPod(error)) throw error;
         refused ??= error;
@@ -112,12 +113,14 @@ export class DeletionCostWriter {
   }
 
   /** For the pod as it was decided about: of one whose cost is another one by now the watch will tell, and then all is looked at again. */
-  async #write(decided: Pod, cost: number, signal: AbortSignal): Promise<void> {
+  async #write(decided: Pod, cost: number, isShared: boolean, signal: AbortSignal): Promise<void> {
     const pod = this.#o.view.pods.get(keyOf(decided));
     if (pod === undefined || costTextOf(pod) !== costTextOf(decided)) return;
     const { name, namespace, resourceVersion } = pod.metadata;
     const { uid } = decided.metadata;
-    const body = { metadata: { uid, resourceVersion, annotations: costAnnotations(cost) } };
+    // While none is released the descheduler writes no costs, and other news of the pod is no reason to be refused, and to write again.
+    const asRead = isShared ? { resourceVersion } : {};
+    const body = { metadata: { uid, ...asRead, annotations: costAnnotations(cost) } };
     try {
       const written = await patch<Pod>(this.#o.host, PODS, { namespace, name }, body, { type: 'merge' }, { signal });
       this.#sent.set(uid ?? '', { cost, resourceVersion: written.metadata.resourceVersion });
