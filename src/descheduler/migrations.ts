@@ -243,13 +243,14 @@ export class Migrations {
 
   /** Which cluster of the way does not answer, or is none any more: pods that may go nowhere else would wait for it. */
   #lost({ from, to }: WorkloadMigration['spec']): string | undefined {
-    const { placed } = this.#o;
-    const silent = silentMembers(placed.members());
     for (const name of [to, from]) {
       if (name === undefined || name === LOCAL) continue;
-      const member = placed.member(name) ?? { unavailable: 'there is no such member' };
-      const why = name === from && 'name' in member ? silent.get(name) : member.unavailable;
-      if (why !== undefined) return `${clusterInWords(name)}: ${why}`;
+      const { unavailable, isReady } = this.#o.placed.member(name) ?? {
+        unavailable: 'there is no such member',
+        isReady: false,
+      };
+      // The one that pods leave need not take any.
+      if (unavailable !== undefined && !(isReady && name === from)) return `${clusterInWords(name)}: ${unavailable}`;
     }
     return undefined;
   }
