@@ -268,13 +268,18 @@ describe('purgeMode Never, said while it waits,', () => {
   });
 });
 
-test('a crash between the two writes is found and finished', async () => {
-  await healed();
-  await ready(original, '2026-01-01T00:05:00Z');
+/** The other one has its cost, and the original is not given back. */
+async function crashBetweenWrites(): Promise<void> {
   room.api.fault = ({ path, method }) =>
     method === 'PATCH' && path.endsWith(original) ? { code: 500, reason: 'InternalError' } : undefined;
   await expect(look()).rejects.toThrow();
   room.api.fault = undefined;
+}
+
+test('a crash between the two writes is found and finished', async () => {
+  await healed();
+  await ready(original, '2026-01-01T00:05:00Z');
+  await crashBetweenWrites();
   const cost = costOf(other);
   await room.seen('it is known', () => cached(other)?.metadata.annotations?.[COST] === String(cost));
   await look();
@@ -294,10 +299,7 @@ test('the other one goes first, whatever keeps the costs of those in order that 
   await ready(back, '2026-01-01T00:05:00Z');
   await healed();
   await ready(original, '2026-01-01T00:05:00Z');
-  room.api.fault = ({ path, method }) =>
-    method === 'PATCH' && path.endsWith(original) ? { code: 500, reason: 'InternalError' } : undefined;
-  await expect(look()).rejects.toThrow();
-  room.api.fault = undefined;
+  await crashBetweenWrites();
   expect(patched()).toEqual([other, original]);
   const cost = costOf(other);
   await room.seen('it is known', () => cached(other)?.metadata.annotations?.[COST] === String(cost));
