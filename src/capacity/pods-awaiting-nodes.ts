@@ -83,6 +83,11 @@ export class PodsAwaitingNodes {
       for (const [podUid, deadline] of this.#deadlines) if (deadline <= now) this.#drop(podUid);
     }
     reservations.settle();
+    if (this.#roomless.size > 0) this.#keepWhatCame();
+  }
+
+  #keepWhatCame(): void {
+    const { reservations, clock } = this.#o;
     for (const podUid of this.#roomless) {
       if (reservations.placedAs(podUid) === undefined) continue;
       this.#roomless.delete(podUid);

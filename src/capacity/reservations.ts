@@ -206,11 +206,7 @@ export class Reservations {
   /** Moves reservations from where there is no room for them any more, and gives the homeless another try. */
   settle(): void {
     if (this.#lifted.size > 0) return;
-    for (const [row, nodeItself] of this.#disturbed) {
-      // In a burst rows change all the time, and all of their reservations would be looked at each time.
-      if (nodeItself || !this.#o.table.hasRoomForAll(row)) this.#settleRow(row);
-    }
-    this.#disturbed.clear();
+    if (this.#disturbed.size > 0) this.#settleRows();
     const { version } = this.#o.table;
     if (this.#homeless.size === 0 || this.#triedAt === version) return;
     let tries = 0;
@@ -220,6 +216,14 @@ export class Reservations {
       if (reservation !== undefined) this.#place(podUid, reservation);
     }
     this.#triedAt = this.#o.table.version;
+  }
+
+  #settleRows(): void {
+    for (const [row, nodeItself] of this.#disturbed) {
+      // In a burst rows change all the time, and all of their reservations would be looked at each time.
+      if (nodeItself || !this.#o.table.hasRoomForAll(row)) this.#settleRow(row);
+    }
+    this.#disturbed.clear();
   }
 
   #settleRow(row: number): void {
