@@ -69,24 +69,38 @@ function protectedOf<C extends Candidate>(byImportance: readonly C[]): (candidat
 
 /** Negative when `a` is to be evicted rather than `b`, by the rules of kube-scheduler for nodes (pickOneNodeForPreemption). */
 export function compareVictims(a: Victims, b: Victims): number {
-  const [first, second] = [ranksOf(a), ranksOf(b)];
-  for (const [index, rank] of first.entries()) {
-    const other = second[index] ?? 0;
-    if (rank !== other) return rank - other;
-  }
-  return 0;
+  return (
+    a.violations - b.violations ||
+    compare(highestOf(a), highestOf(b)) ||
+    sumOf(a) - sumOf(b) ||
+    a.pods.length - b.pods.length ||
+    compare(earliestOfHighest(b), earliestOfHighest(a))
+  );
+}
+
+/** Also of infinities, as where nobody has to leave. */
+function compare(one: number, other: number): number {
+  if (one === other) return 0;
+  return one < other ? -1 : 1;
+}
+
+function highestOf({ pods }: Victims): number {
+  return pods.reduce((most, { priority }) => Math.max(most, priority), Number.NEGATIVE_INFINITY);
 }
 
 /** Above every priority that there is, so that of two sums that of fewer pods is the lower one. */
 const ABOVE_ALL = 2 ** 31;
 
-function ranksOf({ pods, violations }: Victims): number[] {
-  const highest = pods.reduce((most, { priority }) => Math.max(most, priority), Number.NEGATIVE_INFINITY);
-  const sum = pods.reduce((all, { priority }) => all + priority + ABOVE_ALL, 0);
-  const earliest = pods
-    .filter(({ priority }) => priority === highest)
-    .reduce((first, { since }) => Math.min(first, since), Number.POSITIVE_INFINITY);
-  return [violations, highest, sum, pods.length, -earliest];
+function sumOf({ pods }: Victims): number {
+  return pods.reduce((sum, { priority }) => sum + priority + ABOVE_ALL, 0);
+}
+
+function earliestOfHighest(victims: Victims): number {
+  const highest = highestOf(victims);
+  return victims.pods.reduce(
+    (first, { priority, since }) => (priority === highest ? Math.min(first, since) : first),
+    Number.POSITIVE_INFINITY,
+  );
 }
 
 function compareImportance(a: Candidate, b: Candidate): number {

@@ -25,20 +25,22 @@ export function scoreCandidates(candidates: readonly Scored[], facts: ScoreFacts
   const { weights, hysteresis } = facts.scoring;
   const priceOf = priceScores(candidates);
   const roomOf = roomScores(candidates, facts.rooms);
-  return new Map(
-    candidates.map((candidate) => {
-      const parts: [number, number][] = [
-        [weights.locality, locality(candidate, facts.homeRegion)],
-        [weights.freeRoom, roomOf(candidate)],
-        [weights.price, priceOf(candidate)],
-        [weights.images, facts.rooms.get(candidate.name)?.images ?? UNKNOWN],
-        ...weights.signals.map(({ name, weight }): [number, number] => [weight, signal(candidate, name, facts)]),
-      ];
-      const total = parts.reduce((all, [weight]) => all + weight, 0);
-      const mean = total === 0 ? 0 : parts.reduce((all, [weight, part]) => all + weight * part, 0) / total;
-      return [candidate.name, Math.round((mean + (candidate.inUse ? hysteresis : 0)) * 100) / 100];
-    }),
+  const total = weights.signals.reduce(
+    (sum, { weight }) => sum + weight,
+    weights.locality + weights.freeRoom + weights.price + weights.images,
   );
+  const scores = new Map<string, number>();
+  for (const candidate of candidates) {
+    let sum =
+      weights.locality * locality(candidate, facts.homeRegion) +
+      weights.freeRoom * roomOf(candidate) +
+      weights.price * priceOf(candidate) +
+      weights.images * (facts.rooms.get(candidate.name)?.images ?? UNKNOWN);
+    for (const { name, weight } of weights.signals) sum += weight * signal(candidate, name, facts);
+    const mean = total === 0 ? 0 : sum / total;
+    scores.set(candidate.name, Math.round((mean + (candidate.inUse ? hysteresis : 0)) * 100) / 100);
+  }
+  return scores;
 }
 
 /** What the configuration says, with what a policy says over it. */

@@ -53,6 +53,8 @@ export class Reservations {
   readonly #monotonic: () => number;
   /** By pod UID. */
   readonly #held = new Map<string, Held>();
+  /** Those that hold room for their gang, too: few of the thousands that were told a place. */
+  readonly #inGangs = new Set<string>();
   /** By node; those that somebody holds room behind. */
   readonly #rooms = new Map<string, Room>();
   /** When the next hold ends. */
@@ -88,6 +90,7 @@ export class Reservations {
     const { place, until = 0 } = held.holds.get(purpose) ?? { place: held.place };
     const later = Math.max(until, this.#monotonic() + forMs);
     held.holds.set(purpose, { place, until: later });
+    if (purpose === 'gang') this.#inGangs.add(podUid);
     this.#due = Math.min(this.#due, later);
     return true;
   }
@@ -125,9 +128,9 @@ export class Reservations {
   gangsBelow(priority: number): string[] {
     this.expire();
     const found: { podUid: string; own: number }[] = [];
-    for (const [podUid, { holds }] of this.#held) {
-      const own = holds.get('gang')?.place.priority ?? 0;
-      if (holds.has('gang') && own < priority) found.push({ podUid, own });
+    for (const podUid of this.#inGangs) {
+      const own = this.#held.get(podUid)?.holds.get('gang')?.place.priority ?? 0;
+      if (own < priority) found.push({ podUid, own });
     }
     return found.toSorted((a, b) => b.own - a.own).map(({ podUid }) => podUid);
   }
@@ -169,6 +172,8 @@ export class Reservations {
   }
 
   #set(podUid: string, holds: Map<HoldPurpose, Hold>): void {
+    if (holds.has('gang')) this.#inGangs.add(podUid);
+    else this.#inGangs.delete(podUid);
     const before = this.#held.get(podUid)?.place;
     const place = FIRST_TO_LAST.map((purpose) => holds.get(purpose)?.place).find((one) => one !== undefined);
     if (before !== undefined && (place === undefined || !isSame(before, place))) this.#free(podUid, before.node);
