@@ -12,7 +12,7 @@ import { HostView } from '../src/scheduler/host-view.ts';
 import { PlacementQuestions } from '../src/scheduler/placement-questions.ts';
 import { Nominees } from '../src/scheduler/nominees.ts';
 import { Preemption } from '../src/scheduler/preemption.ts';
-import { Reservations } from '../src/scheduler/reservations.ts';
+import { HeldRooms } from '../src/scheduler/held-rooms.ts';
 import { schedulerMetrics } from '../src/scheduler/scheduler-metrics.ts';
 import { WorkloadState } from '../src/scheduler/workload-state.ts';
 import { VirtualNodeFit } from '../src/manager/virtual-node-fit.ts';
@@ -61,10 +61,10 @@ export async function extender(say: Say): Promise<SuiteReport> {
       scoring: scoringConfig.parse({}),
       clock,
     });
-    const reservations = new Reservations(capacityOf, monotonic);
+    const heldRooms = new HeldRooms(capacityOf, monotonic);
     const nominees = new Nominees({
       capacityOf,
-      reservations,
+      heldRooms,
       isVirtual: (name) => rooms.has(name),
       podsOn: (name) => view.podsOn(name),
       nominationOf: (pod) => view.nominationOf(pod),
@@ -81,7 +81,7 @@ export async function extender(say: Say): Promise<SuiteReport> {
       view,
       workloads: book,
       questions,
-      reservations,
+      heldRooms,
       nominees,
       migrationFit,
       waiting: { answered: () => undefined, resyncIn: () => undefined },

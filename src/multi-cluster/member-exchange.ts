@@ -21,7 +21,7 @@ import { ExportLimit } from './export-limit.ts';
 import type { Hub } from './hub.ts';
 import { ImportedServices } from './imported-services.ts';
 import { MemberLocalServices } from './member-local-services.ts';
-import { type ExchangeRight, type Followed, ServiceSync } from './service-sync.ts';
+import { type ExchangeRight, type Followed, NameSync } from './name-sync.ts';
 
 /** Delay that batches changes of one Service into one look (ms). */
 const GATHER_MS = 300;
@@ -86,7 +86,7 @@ export class MemberExchange {
   readonly #o: MemberExchangeOptions;
   readonly #queue: WorkQueue;
   readonly #names: ExchangedNames;
-  readonly #services: ServiceSync;
+  readonly #services: NameSync;
   #followed: Followed;
   #was: boolean;
   /** The spec was edited: nothing else makes wanted what is not. */
@@ -108,7 +108,7 @@ export class MemberExchange {
     const mayCount = (key: string): boolean => this.#names.openHostKey(key) !== undefined;
     const limit = new ExportLimit(options.maxExports ?? MAX_EXPORTS, mayCount);
     const mostBytes = options.maxExportBytes ?? MAX_EXPORT_BYTES;
-    this.#services = new ServiceSync({ hub, member: member.name, names: this.#names, limit, mostBytes });
+    this.#services = new NameSync({ hub, member: member.name, names: this.#names, limit, mostBytes });
     this.#was = options.wereExchanged;
     const waits = { rest: this.#problemMs, late: this.#problemMs / 12 };
     this.#refusals = { imports: new NamespaceRefusals(waits), tells: new NamespaceRefusals(waits) };

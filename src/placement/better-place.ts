@@ -1,4 +1,4 @@
-import type { Decision, PlacementFacts } from './choice.ts';
+import type { Decision, PlacementFacts } from './decision.ts';
 import type { RefusalReason } from './placement-refusal.ts';
 import { spreadToMend } from './spread-violation.ts';
 

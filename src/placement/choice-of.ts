@@ -3,7 +3,7 @@ import { chooseGroup } from './affinity-group.ts';
 import { stillAvoided } from './avoided.ts';
 import { findCandidates } from './candidates.ts';
 import type { Candidate } from './candidates.ts';
-import type { Choice, PlacementFacts } from './choice.ts';
+import type { Choice, PlacementFacts } from './decision.ts';
 import type { Cluster } from '../api/cluster.ts';
 import type { Group } from './compiled-placement.ts';
 import type { Refusal } from './placement-refusal.ts';

@@ -3,7 +3,7 @@ import { GANG_LABEL, GANG_PLACED_ANNOTATION } from '../api/marks.ts';
 import type { KubeObject } from '../kube/object.ts';
 import { type Candidate, NO_SHARE, sharesIn } from './candidates.ts';
 import { choiceOf } from './choice-of.ts';
-import type { Choice, PlacementFacts } from './choice.ts';
+import type { Choice, PlacementFacts } from './decision.ts';
 import type { Cluster } from '../api/cluster.ts';
 import type { CompiledPlacement } from './compiled-placement.ts';
 import { sumOver, ofRevision } from './workload.ts';

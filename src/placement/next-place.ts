@@ -1,5 +1,5 @@
 import { choiceOf } from './choice-of.ts';
-import type { Choice, Decision, Outcome, PlacementFacts, Plan } from './choice.ts';
+import type { Choice, Decision, Outcome, PlacementFacts, Plan } from './decision.ts';
 import { sum } from './highest-averages.ts';
 import type { Counts } from './share.ts';
 import { placeByScore } from './place-by-score.ts';

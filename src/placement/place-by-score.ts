@@ -1,6 +1,6 @@
 import { LOCAL } from '../api/cluster-tiers.ts';
 import type { Candidate } from './candidates.ts';
-import type { Choice, Outcome, Place } from './choice.ts';
+import type { Choice, Outcome, Place } from './decision.ts';
 import { listInWords, refuseAll } from './placement-refusal.ts';
 import type { Refusal } from './placement-refusal.ts';
 import { newGroupsFirst } from './spread-minimums.ts';

@@ -1,6 +1,6 @@
 import type { Candidate } from './candidates.ts';
 import { HighestAverages } from './highest-averages.ts';
-import type { Choice, Outcome, Place } from './choice.ts';
+import type { Choice, Outcome, Place } from './decision.ts';
 import { noRoom } from './place-by-score.ts';
 import type { Refusal } from './placement-refusal.ts';
 import { spreadMinimums } from './spread-minimums.ts';

@@ -3,7 +3,7 @@ import type { WorkloadPlacementStatus } from '../api/workload-placement.ts';
 import { timestamp } from '../kube/timestamps.ts';
 import type { Avoided } from './avoided.ts';
 import { stillAvoided } from './avoided.ts';
-import type { Decision, Plan } from './choice.ts';
+import type { Decision, Plan } from './decision.ts';
 import { clusterInWords } from '../api/cluster.ts';
 import { sum } from './highest-averages.ts';
 import type { PolicySource } from './policy-selection.ts';

@@ -1,5 +1,5 @@
 import { jsonEqual } from '../kube/json-equal.ts';
-import type { Plan } from './choice.ts';
+import type { Plan } from './decision.ts';
 
 /** Whether two plans give the same clusters the same seats. None at all is a plan without any. */
 export function plansAlike(a: Plan | undefined, b: Plan): boolean {

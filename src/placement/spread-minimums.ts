@@ -1,5 +1,5 @@
 import type { Candidate } from './candidates.ts';
-import type { Choice } from './choice.ts';
+import type { Choice } from './decision.ts';
 import { refuseAll } from './placement-refusal.ts';
 import type { Refusal } from './placement-refusal.ts';
 

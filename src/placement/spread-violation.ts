@@ -1,4 +1,4 @@
-import type { Decision, PlacementFacts } from './choice.ts';
+import type { Decision, PlacementFacts } from './decision.ts';
 import type { Cluster } from '../api/cluster.ts';
 import type { Counts } from './share.ts';
 import type { SpreadRule } from './spread-rule.ts';

@@ -1,4 +1,4 @@
-import type { Choice } from './choice.ts';
+import type { Choice } from './decision.ts';
 import { durationInWords } from './duration.ts';
 import { listInWords } from './placement-refusal.ts';
 

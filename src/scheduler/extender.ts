@@ -2,7 +2,7 @@ import { LOCAL } from '../api/cluster-tiers.ts';
 import { cleanText } from '../kube/clean-text.ts';
 import type { Pod } from '../kube/core-v1.ts';
 import type { OwnerReference } from '../kube/object.ts';
-import type { Decision, PlacementFacts } from '../placement/choice.ts';
+import type { Decision, PlacementFacts } from '../placement/decision.ts';
 import { clusterInWords } from '../api/cluster.ts';
 import { placementFor } from '../placement/gang-order.ts';
 import { nextPlace } from '../placement/next-place.ts';
@@ -22,7 +22,7 @@ import { asksForItself } from './node-demands.ts';
 import { Nominations } from './nominations.ts';
 import type { Nominees } from './nominees.ts';
 import { type PlacementQuestions, type Split, splitByMember } from './placement-questions.ts';
-import type { Reservations } from './reservations.ts';
+import type { HeldRooms } from './held-rooms.ts';
 import type { SchedulerMetrics } from './scheduler-metrics.ts';
 import type { WaitingPods } from './waiting-pods.ts';
 import type { Rules } from '../placement/policy-selection.ts';
@@ -38,7 +38,7 @@ export interface ExtenderOptions {
   annotationProblem: (chain: OwnerChain, problem: string) => void;
   /** Told of a pod for which a policy was passed over because labels of its owner are not known, and why. */
   unread: (pod: Pod, problem: string) => void;
-  reservations: Reservations;
+  heldRooms: HeldRooms;
   nominees: Nominees;
   migrationFit: Pick<MigrationFit, 'isAsking'>;
   metrics: SchedulerMetrics;
@@ -62,7 +62,7 @@ interface Answer {
  */
 export class Extender {
   readonly #o: ExtenderOptions;
-  readonly #reservations: Reservations;
+  readonly #heldRooms: HeldRooms;
   readonly #confirmation: Confirmation;
   readonly #nominations: Nominations;
   readonly #attempts: Attempts;
@@ -70,14 +70,14 @@ export class Extender {
   constructor(options: ExtenderOptions) {
     this.#o = options;
     this.#confirmation = new Confirmation(options);
-    this.#reservations = options.reservations;
+    this.#heldRooms = options.heldRooms;
     this.#nominations = new Nominations(options.monotonic);
     this.#attempts = new Attempts(options.monotonic);
     options.view.onPod({
       changed: (pod) => this.#podSeen(pod),
       gone: ({ metadata: { uid = '' } }) => {
         this.#attempts.end(uid);
-        this.#reservations.release(uid);
+        this.#heldRooms.release(uid);
         options.nominees.gone(uid);
       },
     });
@@ -93,19 +93,19 @@ export class Extender {
       this.#withItsGang(pod);
       this.#o.waiting.resyncIn(0);
     }
-    this.#reservations.podSeen(pod);
+    this.#heldRooms.podSeen(pod);
     this.#o.nominees.podSeen(pod);
   }
 
   /** The place that a scheduler was told; what is held for the pod for other reasons stays. */
   #takeBack(uid: string): void {
     this.#o.view.seats.forget(uid);
-    this.#reservations.release(uid, 'told');
+    this.#heldRooms.release(uid, 'told');
   }
 
   /** A pod that was told no place counts where its gang has one. */
   #withItsGang(pod: Pod): void {
-    const place = this.#reservations.heldFor('gang', pod.metadata.uid ?? '');
+    const place = this.#heldRooms.heldFor('gang', pod.metadata.uid ?? '');
     const { seats, nodes } = this.#o.view;
     if (place !== undefined) seats.assume(pod, nodes.clusterOf(place.node), place.forMs);
   }
@@ -122,7 +122,7 @@ export class Extender {
     // Its end was heard of before the question: nothing would take back what is held for it now.
     if (view.hasLeft(pod)) return failing(Object.fromEntries(nodeNames.map((node) => [node, 'the pod was deleted'])));
     view.asked(pod);
-    this.#reservations.expire();
+    this.#heldRooms.expire();
     this.#takeBack(pod.metadata.uid ?? '');
     // Without members there is nothing to decide.
     if (missing !== undefined && view.nodes.anyVirtualNode() !== undefined) {
@@ -277,7 +277,7 @@ export class Extender {
     const [best] = nodes;
     if (best !== undefined) {
       const place = { node: best.name, request: best.request, priority: pod.spec.priority ?? 0 };
-      this.#reservations.hold('told', pod.metadata.uid ?? '', place, holdMs);
+      this.#heldRooms.hold('told', pod.metadata.uid ?? '', place, holdMs);
     }
     return { cluster, result: passing(cluster === LOCAL ? split.local : nodes.map(({ name }) => name)) };
   }

@@ -15,7 +15,7 @@ import type { Avoided } from '../placement/avoided.ts';
 import { isLost, reachabilityOf } from '../placement/lost-members.ts';
 import { betterPlace } from '../placement/better-place.ts';
 import type { BetterPlace, Displacement } from '../placement/better-place.ts';
-import type { Decision, PlacementFacts } from '../placement/choice.ts';
+import type { Decision, PlacementFacts } from '../placement/decision.ts';
 import type { Migrating } from '../placement/migrating.ts';
 import type { Rules } from '../placement/policy-selection.ts';
 import { nextPlace } from '../placement/next-place.ts';

@@ -1,7 +1,7 @@
 import { Breath } from '../kube/breath.ts';
 import type { Pod } from '../kube/core-v1.ts';
 import type { VirtualNodeCapacity } from '../capacity/virtual-node-capacity.ts';
-import type { Decision, PlacementFacts, Plan } from '../placement/choice.ts';
+import type { Decision, PlacementFacts, Plan } from '../placement/decision.ts';
 import { clusterInWords, NOT_CONTACTED } from '../api/cluster.ts';
 import type { Migrating } from '../placement/migrating.ts';
 import { nextPlace } from '../placement/next-place.ts';

@@ -2,11 +2,11 @@ import { LRUCache } from 'lru-cache';
 import type { Pod } from '../kube/core-v1.ts';
 import { atMost } from '../kube/lru-limit.ts';
 import type { CapacityOf } from './member-fit.ts';
-import type { Reservations } from './reservations.ts';
+import type { HeldRooms } from './held-rooms.ts';
 
 export interface NomineesOptions {
   readonly capacityOf: CapacityOf;
-  readonly reservations: Reservations;
+  readonly heldRooms: HeldRooms;
   /** Whether the node stands for a member. */
   readonly isVirtual: (nodeName: string) => boolean;
   /** Pods of the host that are bound to the node. */
@@ -163,7 +163,7 @@ export class Nominees {
    * was told is nobody else's.
    */
   whileAside<T>(asking: Pod, ask: () => T): T {
-    return this.#o.reservations.whileLifted(this.#ownAndLower(asking), ask);
+    return this.#o.heldRooms.whileLifted(this.#ownAndLower(asking), ask);
   }
 
   /**
@@ -171,13 +171,13 @@ export class Nominees {
    * its place. Undefined: no such gang holds any, or so many pods do that they cannot be lifted all the time: see {@link restOfGangs}.
    */
   whileGangsAside<T>(asking: Pod, ask: () => T): T | undefined {
-    const { reservations, monotonic } = this.#o;
+    const { heldRooms, monotonic } = this.#o;
     const since = monotonic();
     if (since < this.#gangsAgainAt) return undefined;
-    const lower = reservations.gangsBelow(priorityOf(asking));
+    const lower = heldRooms.gangsBelow(priorityOf(asking));
     if (lower.length === 0) return undefined;
     let asked = 0;
-    const answer = reservations.whileLifted([...this.#ownAndLower(asking), ...lower], () => {
+    const answer = heldRooms.whileLifted([...this.#ownAndLower(asking), ...lower], () => {
       const began = monotonic();
       const found = ask();
       asked = monotonic() - began;
@@ -191,11 +191,8 @@ export class Nominees {
 
   /** The same at all times, whatever it takes: for questions that their scheduler paces. */
   whileAllAside<T>(asking: Pod, ask: () => T): T {
-    const { reservations } = this.#o;
-    return reservations.whileLifted(
-      [...this.#ownAndLower(asking), ...reservations.gangsBelow(priorityOf(asking))],
-      ask,
-    );
+    const { heldRooms } = this.#o;
+    return heldRooms.whileLifted([...this.#ownAndLower(asking), ...heldRooms.gangsBelow(priorityOf(asking))], ask);
   }
 
   /**
@@ -203,11 +200,11 @@ export class Nominees {
    * any, or that was asked a moment ago.
    */
   restOfGangs(asking: Pod): number | undefined {
-    const { reservations, monotonic } = this.#o;
+    const { heldRooms, monotonic } = this.#o;
     const now = monotonic();
     const wasAsked =
       now - (this.#askedWithout.get(asking.metadata.uid ?? '') ?? Number.NEGATIVE_INFINITY) < PATIENCE_MS;
-    if (now >= this.#gangsAgainAt || wasAsked || reservations.gangsBelow(priorityOf(asking)).length === 0)
+    if (now >= this.#gangsAgainAt || wasAsked || heldRooms.gangsBelow(priorityOf(asking)).length === 0)
       return undefined;
     return this.#gangsAgainAt - now;
   }
@@ -249,7 +246,7 @@ export class Nominees {
     if (forMs <= 0 || request === undefined || !('key' in request)) return;
     const insteadOf = this.#asked.get(uid)?.victims.get(node) ?? [];
     const priority = priorityOf(pod);
-    this.#o.reservations.hold('nomination', uid, { node, request, insteadOf, priority }, forMs);
+    this.#o.heldRooms.hold('nomination', uid, { node, request, insteadOf, priority }, forMs);
   }
 
   #holdsAny(node: string, { victims }: Asked): boolean {
@@ -286,7 +283,7 @@ export class Nominees {
 
   /** `frees`: it is not bound, so its room is free again. */
   #forget(uid: string, frees: boolean): void {
-    if (this.#held.delete(uid) && frees) this.#o.reservations.release(uid, 'nomination');
+    if (this.#held.delete(uid) && frees) this.#o.heldRooms.release(uid, 'nomination');
   }
 }
 

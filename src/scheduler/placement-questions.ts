@@ -4,7 +4,7 @@ import type { Pod } from '../kube/core-v1.ts';
 import { reasonsInWords } from '../capacity/fit-answer.ts';
 import type { FitAnswer } from '../capacity/fit-answer.ts';
 import type { Room } from '../placement/candidates.ts';
-import type { PlacementFacts } from '../placement/choice.ts';
+import type { PlacementFacts } from '../placement/decision.ts';
 import { workloadOf } from '../placement/owner-chain.ts';
 import { scoreCandidates, scoringOf } from '../placement/score.ts';
 import { ofAllRevisions } from '../placement/workload.ts';

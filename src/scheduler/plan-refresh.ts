@@ -1,7 +1,7 @@
 import type { Pod } from '../kube/core-v1.ts';
 import type { KubeClient } from '../kube/client.ts';
 import type { KubeObject } from '../kube/object.ts';
-import type { PlacementFacts, Plan } from '../placement/choice.ts';
+import type { PlacementFacts, Plan } from '../placement/decision.ts';
 import { placementFor } from '../placement/gang-order.ts';
 import { sum } from '../placement/highest-averages.ts';
 import { plansAlike } from '../placement/plans-alike.ts';

@@ -30,7 +30,7 @@ import { PlacementQuestions } from './placement-questions.ts';
 import { PlacementStore } from './placement-store.ts';
 import { PlacementWriter } from './placement-writer.ts';
 import { PolicyStatusWriter } from './policy-status-writer.ts';
-import { Reservations } from './reservations.ts';
+import { HeldRooms } from './held-rooms.ts';
 import { RefusalWatch } from './refusal-watch.ts';
 import type { SchedulerMetrics } from './scheduler-metrics.ts';
 import { SchedulerContact } from './scheduler-contact.ts';
@@ -122,10 +122,10 @@ export class Scheduler {
     this.#waiting = new WaitingPods({ host, virtualNode, logger, clock, monotonic });
     this.#view = view;
     this.#store = store;
-    const reservations = new Reservations(capacityOf, monotonic);
+    const heldRooms = new HeldRooms(capacityOf, monotonic);
     const nominees = new Nominees({
       capacityOf,
-      reservations,
+      heldRooms,
       isVirtual: (node) => view.nodes.memberOf(node) !== undefined,
       podsOn: (node) => view.podsOn(node),
       nominationOf: (pod) => view.nominationOf(pod),
@@ -150,7 +150,7 @@ export class Scheduler {
       stored: (workload) => store.get(workload),
       clock,
     });
-    this.gangRooms = new GangPlacer({ view, questions, ownQuestions, reservations, capacityOf, clock });
+    this.gangRooms = new GangPlacer({ view, questions, ownQuestions, heldRooms, capacityOf, clock });
     this.#gangHolds = new GangHolds({ view, places: this.gangRooms, opened: freed, logger, clock });
     this.#extender = new Extender({
       view,
@@ -162,7 +162,7 @@ export class Scheduler {
         const object = { apiVersion: 'v1', kind: 'Pod', namespace, name, uid };
         this.#o.events.record(object, 'Warning', 'OwnerNotReadable', problem);
       },
-      reservations,
+      heldRooms,
       nominees,
       migrationFit,
       metrics,

@@ -4,7 +4,7 @@ import type { Pod } from '../kube/core-v1.ts';
 import { atMost } from '../kube/lru-limit.ts';
 import { avoid, mergedAvoided, stillAvoided } from '../placement/avoided.ts';
 import type { Avoided } from '../placement/avoided.ts';
-import type { Decision, Plan } from '../placement/choice.ts';
+import type { Decision, Plan } from '../placement/decision.ts';
 import type { OwnerChain, TypedObject, WorkloadIdentity } from '../placement/owner-chain.ts';
 import { remembered } from '../placement/placement-report.ts';
 import { plansAlike } from '../placement/plans-alike.ts';

@@ -2,7 +2,7 @@ import { placement as placementSchema } from '../../src/api/placement.ts';
 import { scoringConfig } from '../../src/api/scoring.ts';
 import type { Avoided } from '../../src/placement/avoided.ts';
 import type { Room } from '../../src/placement/candidates.ts';
-import type { Decision, PlacementFacts, Plan } from '../../src/placement/choice.ts';
+import type { Decision, PlacementFacts, Plan } from '../../src/placement/decision.ts';
 import { localCluster } from '../../src/api/cluster.ts';
 import type { Cluster } from '../../src/api/cluster.ts';
 import { compilePlacement } from '../../src/placement/compiled-placement.ts';

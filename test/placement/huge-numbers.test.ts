@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { Plan } from '../../src/placement/choice.ts';
+import type { Plan } from '../../src/placement/decision.ts';
 import { HighestAverages } from '../../src/placement/highest-averages.ts';
 import { divideRemainder } from '../../src/placement/remainder-division.ts';
 import { cluster, Fleet } from './fleet.ts';

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { WorkloadMigration } from '../../src/api/workload-migration.ts';
-import type { PlacementFacts } from '../../src/placement/choice.ts';
+import type { PlacementFacts } from '../../src/placement/decision.ts';
 import { isUnderWay, type Migrating, whyNotOnTheWay } from '../../src/placement/migrating.ts';
 import { nextPlace } from '../../src/placement/next-place.ts';
 import { cluster, Fleet } from './fleet.ts';

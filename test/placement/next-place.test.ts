@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { placement as placementSchema } from '../../src/api/placement.ts';
 import { scoringConfig } from '../../src/api/scoring.ts';
-import type { PlacementFacts } from '../../src/placement/choice.ts';
+import type { PlacementFacts } from '../../src/placement/decision.ts';
 import type { Cluster } from '../../src/api/cluster.ts';
 import { compilePlacement } from '../../src/placement/compiled-placement.ts';
 import { nextPlace, refreshPlan } from '../../src/placement/next-place.ts';

@@ -13,7 +13,7 @@ import { HostView } from '../../src/scheduler/host-view.ts';
 import { Nominees } from '../../src/scheduler/nominees.ts';
 import { Preemption } from '../../src/scheduler/preemption.ts';
 import { PlacementQuestions } from '../../src/scheduler/placement-questions.ts';
-import { Reservations } from '../../src/scheduler/reservations.ts';
+import { HeldRooms } from '../../src/scheduler/held-rooms.ts';
 import { RefusalWatch } from '../../src/scheduler/refusal-watch.ts';
 import { schedulerMetrics } from '../../src/scheduler/scheduler-metrics.ts';
 import { workloadOf } from '../../src/placement/owner-chain.ts';
@@ -40,7 +40,7 @@ const budgets = { synced: true, covering: (_pod: Pod): { key: string; allowed: n
 /** A question about a migration holds room for the time it takes. */
 const migrationFit = { isAsking: false };
 let preemption: Preemption;
-let reservations: Reservations;
+let heldRooms: HeldRooms;
 let gangs: GangPlacer;
 /** Nodes behind which no room is known, and of what is known that of which others are told nothing yet. */
 const unready = new Set<string>();
@@ -186,14 +186,14 @@ beforeEach(async () => {
   const rooms = { view, workloads, signals: () => signals, scoring: scoringConfig.parse({}), clock };
   const questions = new PlacementQuestions({ ...rooms, capacityOf: openCapacityOf });
   const ownQuestions = new PlacementQuestions({ ...rooms, capacityOf });
-  reservations = new Reservations(capacityOf, clock);
-  const placing = { view, questions, ownQuestions, reservations, capacityOf, clock };
+  heldRooms = new HeldRooms(capacityOf, clock);
+  const placing = { view, questions, ownQuestions, heldRooms, capacityOf, clock };
   gangs = new GangPlacer(placing);
   slowGangs = (ticks) => new GangPlacer({ ...placing, monotonic: ticks });
   const isVirtual = (name: string): boolean => view.nodes.memberOf(name) !== undefined;
   const nominees = new Nominees({
     capacityOf,
-    reservations,
+    heldRooms,
     isVirtual,
     podsOn: (name) => view.podsOn(name),
     nominationOf: (one) => view.nominationOf(one),
@@ -204,7 +204,7 @@ beforeEach(async () => {
     view,
     workloads,
     questions,
-    reservations,
+    heldRooms,
     nominees,
     migrationFit,
     waiting: { answered: () => undefined, resyncIn: (ms) => resyncs.push(ms) },
@@ -572,7 +572,7 @@ describe('the place of a gang', () => {
     const failure = { type: 'PodScheduled', status: 'False', reason: 'SchedulerError', message: 'the bind failed' };
     api.edit(`${PODS}/a`, { status: { phase: 'Pending', conditions: [failure] } });
     await seen('that is known', () => view.pods.get('shop/a')?.status?.conditions !== undefined);
-    expect(reservations.heldFor('told', uidOf(a))).toBeUndefined();
+    expect(heldRooms.heldFor('told', uidOf(a))).toBeUndefined();
     expect(new Set(reserved.keys())).toEqual(new Set([uidOf(a), uidOf(b)]));
     expect(view.seats.assumedAt(uidOf(a))).toBe('east');
     // A quarter of an hour is what a scheduler has; a gang has its own time.
@@ -580,7 +580,7 @@ describe('the place of a gang', () => {
     now += 110_000;
     await gangs.hold([pinned(a), pinned(b)], 'east', 120_000);
     now += 110_000;
-    reservations.expire();
+    heldRooms.expire();
     expect(new Set(reserved.keys())).toEqual(new Set([uidOf(a), uidOf(b)]));
     gangs.release([a]);
     expect(reserved.has(uidOf(a))).toBe(false);
@@ -819,7 +819,7 @@ describe('the place of a gang', () => {
       api.edit(`${PODS}/a`, { metadata: { annotations: { 'spillway.dev/gang-placed-at': null } } });
       await seen('it is free', () => !reserved.has(uidOf(a)));
       now += 20_000;
-      reservations.expire();
+      heldRooms.expire();
       expect(reserved.has(uidOf(b))).toBe(false);
       api.edit(`${PODS}/b`, { metadata: { annotations: { more: 'news' } } });
       await seen('that is known', () => view.pods.get('shop/b')?.metadata.annotations?.['more'] === 'news');
@@ -850,10 +850,10 @@ describe('the place of a gang', () => {
       now += 25_000;
       api.edit(`${PODS}/b`, { metadata: { annotations: { more: 'news' } } });
       await seen('that is known', () => view.pods.get('shop/b')?.metadata.annotations?.['more'] === 'news');
-      reservations.expire();
+      heldRooms.expire();
       expect([...reserved.keys()]).toEqual([uidOf(b)]);
       now += 40_000;
-      reservations.expire();
+      heldRooms.expire();
       expect(reserved.size).toBe(0);
     });
 
@@ -870,7 +870,7 @@ describe('the place of a gang', () => {
       now += 120_000;
       api.edit(`${PODS}/right`, { metadata: { annotations: { more: 'news' } } });
       await seen('that is known', () => view.pods.get('shop/right')?.metadata.annotations?.['more'] === 'news');
-      reservations.expire();
+      heldRooms.expire();
       expect(reserved.size).toBe(0);
     });
 

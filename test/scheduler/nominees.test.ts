@@ -3,7 +3,7 @@ import type { VirtualNodeCapacity } from '../../src/capacity/virtual-node-capaci
 import type { FitRequest } from '../../src/capacity/fit-request.ts';
 import type { Pod } from '../../src/kube/core-v1.ts';
 import { Nominees } from '../../src/scheduler/nominees.ts';
-import { Reservations } from '../../src/scheduler/reservations.ts';
+import { HeldRooms } from '../../src/scheduler/held-rooms.ts';
 import { countedRoom } from '../fixtures/counted-room.ts';
 
 function pod(name: string, nominatedNodeName?: string): Pod {
@@ -17,11 +17,11 @@ test('pods that the watch never shows to be nominated take nothing from those th
   const east = countedRoom('east', () => 1, reserved);
   const capacityOf = (): VirtualNodeCapacity => east;
   const monotonic = (): number => now;
-  const reservations = new Reservations(capacityOf, monotonic);
+  const heldRooms = new HeldRooms(capacityOf, monotonic);
   const shown = new Set<string>();
   const nominees = new Nominees({
     capacityOf,
-    reservations,
+    heldRooms,
     isVirtual: () => true,
     podsOn: () => [],
     nominationOf: ({ metadata }) => (shown.has(metadata.name) ? 'east' : undefined),
@@ -46,11 +46,11 @@ test('pods that the watch never shows to be nominated take nothing from those th
 test('a nominated pod of a gang holds its room for the gang with its own priority', () => {
   const capacityOf = (): VirtualNodeCapacity => countedRoom('east', () => 1);
   const monotonic = (): number => 0;
-  const reservations = new Reservations(capacityOf, monotonic);
-  const options = { capacityOf, reservations, isVirtual: () => true, podsOn: () => [], nominationOf: () => 'east' };
+  const heldRooms = new HeldRooms(capacityOf, monotonic);
+  const options = { capacityOf, heldRooms, isVirtual: () => true, podsOn: () => [], nominationOf: () => 'east' };
   new Nominees({ ...options, monotonic }).hold(pod('a', 'east'));
-  reservations.holdAlso('gang', 'a', 60_000);
-  expect([reservations.gangsBelow(9), reservations.gangsBelow(10)]).toEqual([[], ['a']]);
+  heldRooms.holdAlso('gang', 'a', 60_000);
+  expect([heldRooms.gangsBelow(9), heldRooms.gangsBelow(10)]).toEqual([[], ['a']]);
 });
 
 test('victims are named for the pod that was asked about last and lives, for a moment, and for none that comes after the asking one', () => {
@@ -59,7 +59,7 @@ test('victims are named for the pod that was asked about last and lives, for a m
   const monotonic = (): number => now;
   const nominees = new Nominees({
     capacityOf,
-    reservations: new Reservations(capacityOf, monotonic),
+    heldRooms: new HeldRooms(capacityOf, monotonic),
     isVirtual: () => true,
     podsOn: () => [],
     nominationOf: () => undefined,
@@ -83,7 +83,7 @@ test('victims are named for the pod that was asked about last and lives, for a m
 
 describe('gangs that hold room for so many pods that to lift them takes long', () => {
   let now: number;
-  let reservations: Reservations;
+  let heldRooms: HeldRooms;
   let nominees: Nominees;
   const request = { key: 'x' } as FitRequest;
   const asking = (priority: number, name = 'a'): Pod => ({ ...pod(name), spec: { containers: [], priority } });
@@ -108,18 +108,18 @@ describe('gangs that hold room for so many pods that to lift them takes long', (
     };
     const capacityOf = (): VirtualNodeCapacity => room;
     const monotonic = (): number => now;
-    reservations = new Reservations(capacityOf, monotonic);
+    heldRooms = new HeldRooms(capacityOf, monotonic);
     const options = {
       capacityOf,
-      reservations,
+      heldRooms,
       isVirtual: () => true,
       podsOn: () => [],
       nominationOf: () => undefined,
     };
     nominees = new Nominees({ ...options, monotonic });
-    reservations.hold('told', 't', { node: 'east', request, priority: 0 }, 60_000);
+    heldRooms.hold('told', 't', { node: 'east', request, priority: 0 }, 60_000);
     expect(ask(9)).toBeUndefined();
-    reservations.hold('gang', 'g', { node: 'east', request, priority: 9 }, 60_000);
+    heldRooms.hold('gang', 'g', { node: 'east', request, priority: 9 }, 60_000);
   });
 
   test('are lifted for a fifth of the time only', () => {
@@ -133,7 +133,7 @@ describe('gangs that hold room for so many pods that to lift them takes long', (
 
   test('are lifted whenever others may be evicted, which a scheduler asks seldom', () => {
     expect(ask(10)).toBe('asked');
-    const lift = vi.spyOn(reservations, 'whileLifted');
+    const lift = vi.spyOn(heldRooms, 'whileLifted');
     expect(nominees.whileAllAside(asking(10), () => 'asked')).toBe('asked');
     expect(lift.mock.calls[0]?.[0]).toContain('g');
   });

@@ -4,7 +4,7 @@ import { LOCAL } from '../../src/api/cluster-tiers.ts';
 import { GANG_GATE, GANG_LABEL, GANG_SIZE_ANNOTATION, UID_LABEL } from '../../src/api/marks.ts';
 import type { Pod } from '../../src/kube/core-v1.ts';
 import type { Room } from '../../src/placement/candidates.ts';
-import type { PlacementFacts } from '../../src/placement/choice.ts';
+import type { PlacementFacts } from '../../src/placement/decision.ts';
 import type { Tier } from '../../src/placement/compiled-placement.ts';
 import { placementFor } from '../../src/placement/gang-order.ts';
 import { nextPlace, refreshPlan } from '../../src/placement/next-place.ts';

@@ -8,7 +8,7 @@ import type { Node, Pod } from '../../src/kube/core-v1.ts';
 import type { KubeObject, OwnerReference } from '../../src/kube/object.ts';
 import { scoringConfig } from '../../src/api/scoring.ts';
 import { type Cluster as Place, clusterOf, localCluster } from '../../src/api/cluster.ts';
-import type { PlacementFacts } from '../../src/placement/choice.ts';
+import type { PlacementFacts } from '../../src/placement/decision.ts';
 import { type OwnerChain, type TypedObject, workloadOf } from '../../src/placement/owner-chain.ts';
 import { remembered } from '../../src/placement/placement-report.ts';
 import { type CompiledPolicy, compilePolicy, selectPolicy } from '../../src/placement/policy-selection.ts';

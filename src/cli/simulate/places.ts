@@ -1,7 +1,7 @@
 import { LOCAL } from '../../api/cluster-tiers.ts';
 import { scoringConfig } from '../../api/scoring.ts';
 import type { Room } from '../../placement/candidates.ts';
-import type { Decision } from '../../placement/choice.ts';
+import type { Decision } from '../../placement/decision.ts';
 import type { Cluster } from '../../api/cluster.ts';
 import { nextPlace } from '../../placement/next-place.ts';
 import type { Rules } from '../../placement/policy-selection.ts';

@@ -12,14 +12,14 @@ import type { HostView } from '../host-view.ts';
 import type { CapacityOf } from '../member-fit.ts';
 import { asksForItself } from '../node-demands.ts';
 import type { PlacementQuestions } from '../placement-questions.ts';
-import type { Reservations } from '../reservations.ts';
+import type { HeldRooms } from '../held-rooms.ts';
 
 export interface GangPlacerOptions {
   view: HostView;
   questions: PlacementQuestions;
   /** For pods whose gang has its place: also about room that is kept from others until these have been tried there. */
   ownQuestions: PlacementQuestions;
-  reservations: Reservations;
+  heldRooms: HeldRooms;
   /** Also for `local`, the host's own nodes. */
   capacityOf: CapacityOf;
   /** Wall clock in ms. */
@@ -86,21 +86,21 @@ export class GangPlacer {
 
   /** Keeps the room of pods until they are bound, and sets it aside again for those that lost it, as with the process that held it. */
   async hold(pods: readonly Pod[], cluster: string, holdMs: number): Promise<void> {
-    const { reservations, ownQuestions } = this.#o;
+    const { heldRooms, ownQuestions } = this.#o;
     const breath = new Breath();
     for (const pod of pods) {
       await breath.take();
       if (pod.spec.nodeName !== undefined) continue;
-      const isKept = reservations.holdAlso('gang', pod.metadata.uid ?? '', holdMs);
+      const isKept = heldRooms.holdAlso('gang', pod.metadata.uid ?? '', holdMs);
       if (isKept || this.#reserve(pod, cluster, holdMs, ownQuestions) === undefined) this.#count(pod, cluster, holdMs);
     }
   }
 
   /** See {@link PlaceKeeper}. */
   keeps(pod: Pod, cluster: string, forMs: number): boolean {
-    const { reservations, view } = this.#o;
+    const { heldRooms, view } = this.#o;
     const { uid = '' } = pod.metadata;
-    if (reservations.heldFor('gang', uid) === undefined) return false;
+    if (heldRooms.heldFor('gang', uid) === undefined) return false;
     // Where a scheduler was told its place, it counted for as long as that was to bind it.
     if (forMs > 0 && view.seats.assumedAt(uid) === undefined) this.#count(pod, cluster, forMs);
     return true;
@@ -111,7 +111,7 @@ export class GangPlacer {
    * scheduler would be told that place. Room first: that costs least to find out. See {@link PlaceKeeper}.
    */
   holdAsGiven(pod: Pod, cluster: string, forMs: number, refused: Set<string>): boolean {
-    const { reservations, ownQuestions } = this.#o;
+    const { heldRooms, ownQuestions } = this.#o;
     const { uid = '' } = pod.metadata;
     // Of pods without a controller one may be avoided where others of its kind are not.
     const kind = (): string => `${cluster} ${controllerOf(pod) === undefined ? uid : this.#refusal.kindOf(pod)}`;
@@ -121,7 +121,7 @@ export class GangPlacer {
     try {
       isLetIn = this.#refusal.whyNotGiven(pod, cluster) === undefined;
     } finally {
-      if (!isLetIn) reservations.release(uid, 'gang');
+      if (!isLetIn) heldRooms.release(uid, 'gang');
     }
     if (isLetIn) this.#count(pod, cluster, forMs);
     else refused.add(kind());
@@ -136,11 +136,11 @@ export class GangPlacer {
   }
 
   release(pods: readonly Pod[]): void {
-    const { reservations, view } = this.#o;
+    const { heldRooms, view } = this.#o;
     for (const { metadata } of pods) {
       const { uid = '' } = metadata;
-      if (reservations.heldFor('gang', uid) === undefined) continue;
-      reservations.release(uid, 'gang');
+      if (heldRooms.heldFor('gang', uid) === undefined) continue;
+      heldRooms.release(uid, 'gang');
       view.seats.forget(uid);
     }
   }
@@ -187,14 +187,14 @@ export class GangPlacer {
   }
 
   #reserve(pod: Pod, cluster: string, holdMs: number, questions = this.#o.questions): string | undefined {
-    const { view, reservations } = this.#o;
+    const { view, heldRooms } = this.#o;
     if (view.hasLeft(pod)) return `its pod ${pod.metadata.name} was deleted`;
     if (cluster === LOCAL) return this.#reserveLocally(pod, holdMs);
     const { room, nodes } = questions.room(pod, cluster, questions.openNodes(pod, cluster), { upTo: 1 });
     const [best] = nodes;
     if (best === undefined) return room.impossible ?? room.why ?? 'it has no room for the pod';
     const { priority = 0 } = pod.spec;
-    reservations.hold('gang', pod.metadata.uid ?? '', { node: best.name, request: best.request, priority }, holdMs);
+    heldRooms.hold('gang', pod.metadata.uid ?? '', { node: best.name, request: best.request, priority }, holdMs);
     return undefined;
   }
 
@@ -210,7 +210,7 @@ export class GangPlacer {
     const answer = capacity.fits(request);
     if (!answer.fits) return reasonsInWords(answer.reasons);
     const { priority = 0 } = pod.spec;
-    this.#o.reservations.hold('gang', pod.metadata.uid ?? '', { node: LOCAL, request, priority }, holdMs);
+    this.#o.heldRooms.hold('gang', pod.metadata.uid ?? '', { node: LOCAL, request, priority }, holdMs);
     return undefined;
   }
 

@@ -2,7 +2,7 @@ import { beforeEach, describe, expect, test } from 'vitest';
 import type { FitRequest } from '../../src/capacity/fit-request.ts';
 import type { VirtualNodeCapacity } from '../../src/capacity/virtual-node-capacity.ts';
 import type { Pod } from '../../src/kube/core-v1.ts';
-import { Reservations } from '../../src/scheduler/reservations.ts';
+import { HeldRooms } from '../../src/scheduler/held-rooms.ts';
 
 function room() {
   const kept = new Map<string, FitRequest>();
@@ -33,13 +33,13 @@ function room() {
 const request = { key: 'a' } as FitRequest;
 let now: number;
 let rooms: Map<string, ReturnType<typeof room>>;
-let reservations: Reservations;
+let heldRooms: HeldRooms;
 const keptIn = (node: string): string[] => [...(rooms.get(node)?.kept.keys() ?? [])];
 
 beforeEach(() => {
   now = 0;
   rooms = new Map(['east', 'west'].map((name) => [name, room()]));
-  reservations = new Reservations(
+  heldRooms = new HeldRooms(
     (name) => rooms.get(name)?.capacity,
     () => now,
   );
@@ -47,91 +47,91 @@ beforeEach(() => {
 
 test('what is set aside moves to the room that takes the place of another, for the time that is left', () => {
   const [observed, acting] = [rooms.get('east'), room()];
-  reservations.hold('told', 'a', { node: 'east', request }, 10_000);
-  reservations.hold('told', 'b', { node: 'east', request }, 60_000);
+  heldRooms.hold('told', 'a', { node: 'east', request }, 10_000);
+  heldRooms.hold('told', 'b', { node: 'east', request }, 60_000);
   expect(keptIn('east')).toEqual(['a', 'b']);
   rooms.set('east', acting);
   now = 9_000;
-  reservations.expire();
+  heldRooms.expire();
   expect(observed?.kept.size).toBe(0);
   expect(keptIn('east')).toEqual(['a', 'b']);
   now = 10_000;
-  reservations.expire();
+  heldRooms.expire();
   expect(keptIn('east')).toEqual(['b']);
   // For a moment there is none at all.
   rooms.delete('east');
-  reservations.expire();
+  heldRooms.expire();
   expect(acting.kept.size).toBe(0);
   rooms.set('east', acting);
-  expect(reservations.heldFor('told', 'b')).toEqual({ node: 'east', forMs: 50_000 });
+  expect(heldRooms.heldFor('told', 'b')).toEqual({ node: 'east', forMs: 50_000 });
   expect(keptIn('east')).toEqual(['b']);
 });
 
 describe('what room is set aside for', () => {
   test('ends by itself: the room stays for the other purposes', () => {
-    reservations.hold('gang', 'a', { node: 'east', request }, 60_000);
-    reservations.hold('told', 'a', { node: 'east', request }, 10_000);
-    reservations.release('a', 'told');
+    heldRooms.hold('gang', 'a', { node: 'east', request }, 60_000);
+    heldRooms.hold('told', 'a', { node: 'east', request }, 10_000);
+    heldRooms.release('a', 'told');
     expect(keptIn('east')).toEqual(['a']);
-    reservations.hold('told', 'a', { node: 'east', request }, 10_000);
+    heldRooms.hold('told', 'a', { node: 'east', request }, 10_000);
     now = 10_000;
-    reservations.expire();
+    heldRooms.expire();
     expect(keptIn('east')).toEqual(['a']);
-    expect(reservations.heldFor('told', 'a')).toBeUndefined();
-    reservations.release('a', 'nomination');
+    expect(heldRooms.heldFor('told', 'a')).toBeUndefined();
+    heldRooms.release('a', 'nomination');
     expect(keptIn('east')).toEqual(['a']);
-    reservations.release('a', 'gang');
+    heldRooms.release('a', 'gang');
     expect(keptIn('east')).toEqual([]);
-    reservations.hold('gang', 'a', { node: 'east', request }, 60_000);
-    reservations.hold('nomination', 'a', { node: 'east', request }, 60_000);
-    reservations.release('a');
+    heldRooms.hold('gang', 'a', { node: 'east', request }, 60_000);
+    heldRooms.hold('nomination', 'a', { node: 'east', request }, 60_000);
+    heldRooms.release('a');
     expect(keptIn('east')).toEqual([]);
   });
 
   test('takes room once: at the place that was told, and where others leave for the pod when it is not told any other', () => {
-    reservations.hold('nomination', 'a', { node: 'east', request }, 60_000);
-    reservations.hold('told', 'a', { node: 'west', request }, 10_000);
+    heldRooms.hold('nomination', 'a', { node: 'east', request }, 60_000);
+    heldRooms.hold('told', 'a', { node: 'west', request }, 10_000);
     expect([keptIn('east'), keptIn('west')]).toEqual([[], ['a']]);
-    reservations.release('a', 'told');
+    heldRooms.release('a', 'told');
     expect([keptIn('east'), keptIn('west')]).toEqual([['a'], []]);
   });
 
   test('a gang has its room on whichever node a scheduler was told', () => {
-    reservations.hold('gang', 'a', { node: 'east', request }, 60_000);
-    reservations.hold('told', 'a', { node: 'west', request }, 10_000);
-    reservations.release('a', 'told');
+    heldRooms.hold('gang', 'a', { node: 'east', request }, 60_000);
+    heldRooms.hold('told', 'a', { node: 'west', request }, 10_000);
+    heldRooms.release('a', 'told');
     expect([keptIn('east'), keptIn('west')]).toEqual([[], ['a']]);
-    expect(reservations.heldFor('gang', 'a')).toEqual({ node: 'west', forMs: 60_000 });
+    expect(heldRooms.heldFor('gang', 'a')).toEqual({ node: 'west', forMs: 60_000 });
   });
 
   test('is added to what is held, and lasts as long as anybody said', () => {
-    expect(reservations.holdAlso('gang', 'a', 60_000)).toBe(false);
-    reservations.hold('told', 'a', { node: 'east', request }, 10_000);
-    expect(reservations.holdAlso('gang', 'a', 60_000)).toBe(true);
+    expect(heldRooms.holdAlso('gang', 'a', 60_000)).toBe(false);
+    heldRooms.hold('told', 'a', { node: 'east', request }, 10_000);
+    expect(heldRooms.holdAlso('gang', 'a', 60_000)).toBe(true);
     now = 50_000;
     expect(keptIn('east')).toEqual(['a']);
-    expect(reservations.holdAlso('gang', 'a', 5_000)).toBe(true);
+    expect(heldRooms.holdAlso('gang', 'a', 5_000)).toBe(true);
     now = 59_000;
-    expect(reservations.heldFor('gang', 'a')?.forMs).toBe(1_000);
-    reservations.holdAlso('gang', 'a', 60_000);
+    expect(heldRooms.heldFor('gang', 'a')?.forMs).toBe(1_000);
+    heldRooms.holdAlso('gang', 'a', 60_000);
     now = 100_000;
-    reservations.expire();
+    heldRooms.expire();
     expect(keptIn('east')).toEqual(['a']);
   });
 });
 
 describe('while a question is asked', () => {
-  const during = (...uids: string[]): string[] => reservations.whileLifted(uids, () => keptIn('east'));
+  const during = (...uids: string[]): string[] => heldRooms.whileLifted(uids, () => keptIn('east'));
 
   test('what is held for a gang or a nomination counts as free, what was told does not, and all of it is back after it', () => {
-    reservations.hold('told', 'told', { node: 'east', request }, 10_000);
-    reservations.hold('nomination', 'told', { node: 'east', request }, 10_000);
-    reservations.hold('gang', 'gang', { node: 'east', request }, 10_000);
-    reservations.hold('nomination', 'nominated', { node: 'east', request }, 10_000);
+    heldRooms.hold('told', 'told', { node: 'east', request }, 10_000);
+    heldRooms.hold('nomination', 'told', { node: 'east', request }, 10_000);
+    heldRooms.hold('gang', 'gang', { node: 'east', request }, 10_000);
+    heldRooms.hold('nomination', 'nominated', { node: 'east', request }, 10_000);
     expect(during('told', 'gang', 'nominated', 'nobody')).toEqual(['told']);
     expect(keptIn('east')).toEqual(['told', 'gang', 'nominated']);
     expect(() =>
-      reservations.whileLifted(['gang'], () => {
+      heldRooms.whileLifted(['gang'], () => {
         throw new Error('it failed');
       }),
     ).toThrow('it failed');
@@ -139,8 +139,8 @@ describe('while a question is asked', () => {
   });
 
   test('the place that comes of it is the one that was held', () => {
-    reservations.hold('gang', 'a', { node: 'east', request }, 60_000);
-    reservations.whileLifted(['a'], () => reservations.hold('told', 'a', { node: 'west', request }, 10_000));
+    heldRooms.hold('gang', 'a', { node: 'east', request }, 60_000);
+    heldRooms.whileLifted(['a'], () => heldRooms.hold('told', 'a', { node: 'west', request }, 10_000));
     expect([keptIn('east'), keptIn('west')]).toEqual([[], ['a']]);
   });
 });
@@ -152,16 +152,16 @@ test('nothing is kept of pods and nodes behind which nobody holds room any more'
   });
   for (let node = 0; node < 50; node += 1) {
     for (const purpose of ['told', 'gang', 'nomination'] as const)
-      reservations.hold(purpose, `${String(node)}-${purpose}`, { node: `node-${String(node)}`, request }, 60_000);
+      heldRooms.hold(purpose, `${String(node)}-${purpose}`, { node: `node-${String(node)}`, request }, 60_000);
   }
-  expect(reservations.size).toEqual({ pods: 150, nodes: 50 });
+  expect(heldRooms.size).toEqual({ pods: 150, nodes: 50 });
   for (let node = 0; node < 50; node += 1) {
-    reservations.podSeen(pod(`${String(node)}-told`));
-    reservations.podSeen(pod(`${String(node)}-gang`, `node-${String(node)}`));
-    reservations.release(`${String(node)}-nomination`);
+    heldRooms.podSeen(pod(`${String(node)}-told`));
+    heldRooms.podSeen(pod(`${String(node)}-gang`, `node-${String(node)}`));
+    heldRooms.release(`${String(node)}-nomination`);
   }
-  expect(reservations.size).toEqual({ pods: 50, nodes: 50 });
+  expect(heldRooms.size).toEqual({ pods: 50, nodes: 50 });
   now = 10_000;
-  reservations.expire();
-  expect(reservations.size).toEqual({ pods: 0, nodes: 0 });
+  heldRooms.expire();
+  expect(heldRooms.size).toEqual({ pods: 0, nodes: 0 });
 });

@@ -21,7 +21,7 @@ export interface Followed {
   readonly imported: ImportedServices;
 }
 
-export interface ServiceSyncOptions {
+export interface NameSyncOptions {
   hub: Hub;
   /** Name of the member. */
   member: string;
@@ -52,13 +52,13 @@ export interface ExchangeState {
 export type ExchangeRight = 'imports' | 'tells';
 
 /** Brings one name in line: what the member exports is told to the host, and what others export stands in the member. */
-export class ServiceSync {
+export class NameSync {
   /** Why what others export does not stand in the member, by key. */
   readonly refused = new Map<string, ImportProblem>();
-  readonly #o: ServiceSyncOptions;
+  readonly #o: NameSyncOptions;
   #room: { readonly of: Followed; readonly room: ExportRoom } | undefined;
 
-  constructor(options: ServiceSyncOptions) {
+  constructor(options: NameSyncOptions) {
     this.#o = options;
   }
 

@@ -48,7 +48,7 @@ interface Room {
  * but whoever sees to that may hear of the bind later than others: it keeps what was set aside, which is never counted twice, for some
  * seconds more. One that was not bound after all gives the room back, unless it has it for another purpose, too.
  */
-export class Reservations {
+export class HeldRooms {
   readonly #capacityOf: CapacityOf;
   readonly #monotonic: () => number;
   /** By pod UID. */
