@@ -134,6 +134,13 @@ describe('of a cluster that is no member any more', () => {
     expect([names('pods'), names('secrets'), names('configmaps')]).toEqual([['theirs'], [], ['strange']]);
   });
 
+  it('leaves a namespace that this host has not made, with nothing in it', async () => {
+    send(member, '/api/v1/namespaces', 'Namespace', 'theirs');
+    copy('namespaces', 'Namespace', 'others', { hostId: 'another0host0000' });
+    expect((await orphans('--delete')).code).toBe(0);
+    expect(names('namespaces')).toEqual(['kube-system', 'others', 'theirs']);
+  });
+
   it('shows names that a hostile member makes up as plain text', async () => {
     const path = '/api/v1/namespaces/shop/pods/web';
     const { metadata, ...rest } = member.objects.get(path) ?? { metadata: { name: '', uid: '', resourceVersion: '' } };
