@@ -191,7 +191,11 @@ describe('placement of Karmada', () => {
   it.each([
     ['for a time', { tolerationSeconds: 90, effect: 'NoExecute' }, { after: '90s', action: 'Replace' }],
     ['for ever', { operator: 'Exists' }, { action: 'Hold' }],
-    ['for longer than a rule can say', { tolerationSeconds: 90_000, effect: 'NoExecute' }, { action: 'Hold' }],
+    [
+      'for longer than a rule can say',
+      { tolerationSeconds: 90_000, effect: 'NoExecute' },
+      { after: '86400s', action: 'Replace' },
+    ],
   ])('what Karmada tolerates of its own taints %s is a rule for lost members', (_, toleration, onMemberLost) => {
     const { made, problems } = propagation({
       placement: {
@@ -201,6 +205,67 @@ describe('placement of Karmada', () => {
     });
     expect(made).toMatchObject([{ spec: { failover: { onMemberLost } } }]);
     expect(problems).toEqual([]);
+  });
+
+  it('of its own taints only that of a cluster that does not answer is such a rule, wherever it stands', () => {
+    const own = (name: string, tolerationSeconds: number): object => ({
+      key: `cluster.karmada.io/${name}`,
+      operator: 'Exists',
+      effect: 'NoExecute',
+      tolerationSeconds,
+    });
+    const translated = (...clusterTolerations: object[]): unknown[] => {
+      const { made, remarks, problems } = propagation({
+        placement: { clusterAffinity: TO_EAST, clusterTolerations },
+      });
+      const [policy] = made as unknown as { spec: { failover?: { onMemberLost?: unknown } } }[];
+      return [policy?.spec.failover?.onMemberLost, remarks.map(({ field, lost }) => [field, lost]), problems];
+    };
+    const path = 'spec.placement.clusterTolerations';
+    const after = (seconds: number): object => ({ after: `${seconds}s`, action: 'Replace' });
+    expect(translated(own('unreachable', 60), own('not-ready', 300))).toEqual([
+      after(60),
+      [
+        [`${path}[0]`, false],
+        [`${path}[1]`, true],
+      ],
+      [],
+    ]);
+    expect(translated(own('not-ready', 300))).toEqual([undefined, [[`${path}[0]`, true]], []]);
+    // Of several that match one taint the shortest counts.
+    expect(translated(own('unreachable', 60), own('unreachable', 90))[0]).toEqual(after(60));
+    expect(translated(own('unreachable', 100_000))).toEqual([
+      after(86_400),
+      [
+        [`${path}[0]`, false],
+        [path, false],
+      ],
+      [],
+    ]);
+  });
+
+  it('failover: times that are longer than a day are cut to one', () => {
+    const { made, problems, remarks } = propagation({
+      placement: { clusterAffinity: TO_EAST },
+      failover: {
+        application: { decisionConditions: { tolerationSeconds: 100_000 }, gracePeriodSeconds: 200_000 },
+      },
+    });
+    expect(problems).toEqual([]);
+    expect(made).toMatchObject([
+      {
+        spec: {
+          failover: {
+            application: { decisionConditions: { tolerationSeconds: 86_400 } },
+            cluster: { gracePeriodSeconds: 86_400 },
+          },
+        },
+      },
+    ]);
+    expect(remarks.map(({ field, lost }) => [field, lost])).toEqual([
+      ['spec.failover.application.decisionConditions.tolerationSeconds', false],
+      ['spec.failover.application.gracePeriodSeconds', false],
+    ]);
   });
 
   it('failover: of pods that do not get well, and of clusters', () => {

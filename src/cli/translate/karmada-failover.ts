@@ -16,7 +16,7 @@ export function failoverFrom(
   const application = from?.within('application');
   const cluster = from?.within('cluster');
   const decision = application?.within('decisionConditions');
-  const tolerationSeconds = decision?.take('tolerationSeconds');
+  const tolerationSeconds = decision && withinADay(decision, 'tolerationSeconds', remarks);
   const [ofPods, ofClusters] = [purgeMode(application), purgeMode(cluster)];
   if (ofPods !== undefined && ofPods !== 'Never' && application !== undefined)
     remarks.differs(application.of('purgeMode'), 'pods that do not get well are evicted at once');
@@ -32,7 +32,7 @@ export function failoverFrom(
       application.of('purgeMode'),
       'there others are made beside pods that do not get well, and a person removes these; here such pods are evicted at once, and others come in their place. cluster.purgeMode: Never would keep them, and stop every other move, too',
     );
-  const gracePeriodSeconds = application?.take('gracePeriodSeconds');
+  const gracePeriodSeconds = application && withinADay(application, 'gracePeriodSeconds', remarks);
   for (const part of [decision, application, cluster, from]) part?.end();
   const found = given({
     onMemberLost: onMemberLost(lostMember, remarks),
@@ -55,14 +55,25 @@ function purgeMode(from: Fields | undefined): string | undefined {
   return mode === undefined ? undefined : (PURGE_MODES[mode] ?? mode);
 }
 
+/** The longest that a rule can say. */
 const LONGEST_S = 86_400;
+
+function withinADay(from: Fields, name: string, remarks: Remarks): unknown {
+  const value = from.take(name);
+  if (typeof value !== 'number' || value <= LONGEST_S) return value;
+  remarks.differs(from.of(name), CUT);
+  return LONGEST_S;
+}
+
+const CUT = `is cut to ${LONGEST_S} seconds, a day, the longest there is`;
 
 function onMemberLost(rule: LostMemberRule, remarks: Remarks): JsonRecord | undefined {
   if (rule === undefined) return undefined;
   if (rule === 'stays') return { action: 'Hold' };
-  if (rule.after > LONGEST_S) {
-    remarks.differs('spec.placement.clusterTolerations', 'after more than a day is never: the pods stay');
-    return { action: 'Hold' };
-  }
-  return { after: `${Math.max(0, Math.round(rule.after))}s`, action: 'Replace' };
+  if (rule.after > LONGEST_S)
+    remarks.differs(
+      'spec.placement.clusterTolerations',
+      `its tolerationSeconds ${CUT}; where pods are to stay for longer set failover.onMemberLost.action: Hold`,
+    );
+  return { after: `${Math.min(LONGEST_S, Math.max(0, Math.round(rule.after)))}s`, action: 'Replace' };
 }

@@ -96,25 +96,38 @@ function singleAffinity(from: Fields): JsonRecord {
   return one;
 }
 
-/** Taints that Karmada puts on a Cluster by itself: here rules of failover stand for them. */
-const OF_ITS_OWN = ['cluster.karmada.io/unreachable', 'cluster.karmada.io/not-ready'];
+/** Taints that Karmada puts on a Cluster by itself. For the first one a rule of failover stands here, for the second one nothing. */
+const UNREACHABLE = 'cluster.karmada.io/unreachable';
+const NOT_READY = 'cluster.karmada.io/not-ready';
 
 function tolerationsFrom(from: Fields, remarks: Remarks): { tolerations: JsonRecord[]; lostMember: LostMemberRule } {
   let lostMember: LostMemberRule = undefined;
   const tolerations = from.each('clusterTolerations').flatMap((toleration): JsonRecord[] => {
     const one = toleration.same('key', 'operator', 'value', 'effect', 'tolerationSeconds');
     toleration.end();
-    if (!OF_ITS_OWN.includes(textOf(one['key']) ?? '')) return [one];
-    if (one['effect'] === 'NoSchedule') {
+    const key = textOf(one['key']);
+    if (key !== UNREACHABLE && key !== NOT_READY) return [one];
+    const { effect, tolerationSeconds } = one;
+    const isForATime = typeof tolerationSeconds === 'number';
+    if (effect === 'NoSchedule') {
       remarks.lost(toleration.path, 'no new pods are sent to a member that does not answer, or is not ready');
-      return [];
+    } else if (key === UNREACHABLE) {
+      lostMember = sooner(lostMember, isForATime ? { after: tolerationSeconds } : 'stays');
+      remarks.differs(toleration.path, 'is what failover.onMemberLost says');
+    } else if (isForATime) {
+      remarks.lost(toleration.path, 'pods stay in a member that answers and is not ready, for however long');
+    } else {
+      remarks.differs(toleration.path, 'is not needed: pods stay in a member that answers and is not ready');
     }
-    const { tolerationSeconds } = one;
-    lostMember = typeof tolerationSeconds === 'number' ? { after: tolerationSeconds } : 'stays';
-    remarks.differs(toleration.path, 'is what failover.onMemberLost says');
     return [];
   });
   return { tolerations, lostMember };
+}
+
+/** Of several tolerations of one taint the shortest counts. */
+function sooner(a: LostMemberRule, b: LostMemberRule): LostMemberRule {
+  if (a === undefined || a === 'stays') return b ?? a;
+  return b === undefined || b === 'stays' || a.after <= b.after ? a : b;
 }
 
 function spreadFrom(from: Fields, remarks: Remarks): JsonRecord[] {
