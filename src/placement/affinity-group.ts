@@ -11,14 +11,16 @@ export interface GroupFacts {
   readonly remembered: string | undefined;
   /** Pods still to be placed. */
   readonly need: number;
+  /** Somebody ordered its pods out of a cluster: which group they left behind is no reason to stay away from those before it. */
+  readonly isMoved: boolean;
   /** How many of these a group could take; undefined when none of its clusters can be used at all. */
   readonly fits: (group: Group) => number | undefined;
 }
 
 /**
  * The one group of `clusterAffinities` a workload lives in. While it has pods in a group it stays there, unless none of the
- * group's clusters can be used; then only later groups are looked at. Otherwise it is the first that has room for all pods,
- * else the first that has room for any.
+ * group's clusters can be used; then only later groups are looked at, or all of them where its pods are moved by order. Otherwise
+ * it is the first that has room for all pods, else the first that has room for any.
  */
 export function chooseGroup(facts: GroupFacts): Group {
   const { groups } = facts.placement;
@@ -29,7 +31,7 @@ export function chooseGroup(facts: GroupFacts): Group {
     const group = groups[current];
     if (group !== undefined && (facts.need === 0 || facts.fits(group) !== undefined)) return group;
   }
-  const options = groups.slice(current + 1).map((group) => ({ group, fits: facts.fits(group) }));
+  const options = groups.slice(facts.isMoved ? 0 : current + 1).map((group) => ({ group, fits: facts.fits(group) }));
   const found =
     options.find(({ fits }) => (fits ?? 0) >= facts.need) ??
     options.find(({ fits }) => (fits ?? 0) > 0) ??

@@ -6,7 +6,9 @@ import type { Candidate } from './candidates.ts';
 import type { Choice, PlacementFacts } from './decision.ts';
 import type { Cluster } from '../api/cluster.ts';
 import type { Group } from './compiled-placement.ts';
+import { type Migrating, whyNotOnTheWay } from './migrating.ts';
 import type { Refusal } from './placement-refusal.ts';
+import type { Counts } from './share.ts';
 import { scoreCandidates, scoringOf } from './score.ts';
 import { ofAllRevisions, ofRevision } from './workload.ts';
 
@@ -40,13 +42,21 @@ export function choiceOf(
     clusters,
     pods: all,
     remembered: facts.remembered?.affinityName,
-    need: Math.max(0, replicas - placed),
+    need: Math.max(0, replicas - placed) + leaving(here, facts.migrating),
+    isMoved: facts.migrating !== undefined,
     fits: (one) => fitsInGroup(find(one).candidates, one, replicas),
   });
   const { candidates, refusals } = find(group);
   const tiers = tiersOf(group, clusters);
   const choice = { facts, group, here, tiers, replicas, ...ranked(candidates, facts), rules: [], asks: true };
   return { choice, refusals };
+}
+
+/** Pods that are where the workload is being moved out of: these need a place, too. */
+function leaving(here: Counts, migrating: Migrating | undefined): number {
+  if (migrating === undefined) return 0;
+  const { from } = migrating;
+  return whyNotOnTheWay(from, migrating) === undefined ? 0 : (here.get(from) ?? 0);
 }
 
 /** Pods that candidates of a group could take in all, by room and by what its tiers may have. */

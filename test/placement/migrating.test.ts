@@ -21,6 +21,9 @@ const weighted = (weights: Record<string, number>): object => ({
     },
   },
 });
+const groups = (...names: string[]): object => ({
+  clusterAffinities: names.map((name) => ({ affinityName: name, clusterNames: [name] })),
+});
 const tiers = (first: string, ...later: string[]): object => ({
   clusterAffinity: { clusterNames: [first], overflowAffinities: later.map((name) => ({ clusterNames: [name] })) },
 });
@@ -52,8 +55,35 @@ test.each([
     TO_WEST,
     'NoShare: the policy gives it no share',
   ],
+  ['the group after its own', groups('east', 'west'), TO_WEST, 'west'],
+  ['the group before its own, by the word of somebody', groups('west', 'east', 'north'), TO_WEST, 'west'],
+  ['out of its group, the first that has room, as if it came now', groups('north', 'east', 'west'), OUT, 'north'],
+  [
+    'a group that it stays in',
+    {
+      clusterAffinities: [
+        { affinityName: 'main', clusterNames: ['north'] },
+        { affinityName: 'both', clusterNames: ['east', 'west'] },
+      ],
+    },
+    OUT,
+    'west',
+  ],
 ])('%s', (_, placement, way, expected) => {
   expect(next(placement, way)).toBe(expected);
+});
+
+test('out of its group pods go to the first one that has room for all of them', () => {
+  const fleet = new Fleet({
+    placement: groups('north', 'east', 'west'),
+    clusters: CLUSTERS,
+    room: { north: 2, east: 9, west: 9 },
+    uid: 'w',
+  });
+  fleet.replicas = 3;
+  fleet.pods = ['a', 'b'].map((uid) => ({ uid, cluster: 'east', revision: fleet.revision }));
+  const { allowed, plan } = nextPlace({ ...fleet.facts(), migrating: OUT });
+  expect([allowed.map((one) => one.cluster), plan.affinityName]).toEqual([['west'], 'west']);
 });
 
 test('without room where it leads the pod waits, though there is room elsewhere', () => {
