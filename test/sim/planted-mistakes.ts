@@ -207,6 +207,7 @@ export const MISTAKES: readonly Mistake[] = [
   },
   {
     name: 'forget-that-deletions-are-held-back',
+    seed: 8325,
     theme: 'vanishing',
     edits: [
       {
