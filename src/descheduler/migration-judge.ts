@@ -196,7 +196,8 @@ export class MigrationJudge {
 function refusal(message: string, workloads: MigrationFound['workloads']): MigrationFound {
   return {
     state: 'Refused',
-    message: 'nothing was moved; edit the migration, or make it anew, to have it judged again',
+    // Pods may have left before it was stopped, or edited.
+    message: 'as it stands nothing is moved by it; edit the migration, or make it anew, to have it judged again',
     workloads,
     fits: { status: 'False', message },
   };
