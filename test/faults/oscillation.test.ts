@@ -7,7 +7,7 @@ import { until } from '../../hack/until.ts';
 import { Workspace } from '../../hack/workspace.ts';
 import { placementOf, policyInUse } from '../fixtures/scheduling.ts';
 import { errorsOf } from '../fixtures/topology.ts';
-import { report, seconds, wait } from './lab.ts';
+import { report, seconds, violationsOf, wait } from './lab.ts';
 import { ToldMoves } from './told-moves.ts';
 
 /** So many minutes stand for an hour: what waits for ten minutes in production waits for one here. */
@@ -49,9 +49,9 @@ beforeAll(async () => {
   await policyInUse(lab.host, 'shop', 'web');
 });
 afterAll(async () => {
-  const errors = lab === undefined ? [] : errorsOf(lab.spillway);
+  const [errors, violations] = lab === undefined ? [] : [errorsOf(lab.spillway), violationsOf(lab.spillway)];
   await workspace?.close();
-  expect(errors).toEqual([]);
+  expect([errors, violations]).toEqual([[], []]);
 });
 
 /** Member a is the first of the two, or b with `turned`. */
@@ -175,6 +175,8 @@ test('F54: load, room, taints and labels come and go, and autoscaler and desched
   // The fuse of the configuration, for as much of an hour.
   expect(sumOf(moves)).toBeLessThanOrEqual((5 * most * MINUTES) / 60);
   expect(onRecord).toBe(sumOf(moves));
+  // Each was heard of: what follows is about all of them.
+  expect(told.all).toHaveLength(sumOf(moves));
   expect(told.turnedRound(AFTER_MS - HEARD_MS)).toEqual([]);
   expect(since.filter(({ ready }) => ready < 2)).toEqual([]);
   const perHour = ((sumOf(moves) / most) * (60 / MINUTES)).toFixed(1);

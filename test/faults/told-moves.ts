@@ -1,11 +1,12 @@
 import type { WatchEvent } from '../../hack/api-access.ts';
 
-/** A pod that rules wanted elsewhere, as its Event tells it; both are its message where that has other words. */
+/** A pod that was moved, as its Event tells it; `from` is the message where that has other words. */
 interface ToldMove {
   /** Wall clock in ms when it was heard of. */
   at: number;
   from: string;
-  to: string;
+  /** Where rules wanted it; undefined when it only had to leave. */
+  to: string | undefined;
 }
 
 interface Told {
@@ -14,24 +15,40 @@ interface Told {
   involvedObject: { kind?: string };
 }
 
-const BY_RULES = new Set(['PodRepatriated', 'PodRedivided', 'PodSpread', 'PodMovedByPolicy']);
-const WORDS = /^it is in (?:member )?(\S+) \(.*\), and (?:member )?(\S+) would take it for /;
+const WANTED_ELSEWHERE = /^it is in (?:member )?(\S+) \(.*\), and (?:member )?(\S+) would take it for /;
+const HAD_TO_LEAVE = /^(?:member )?(\S+) has taints /;
+const WORDS: Readonly<Record<string, RegExp>> = {
+  PodRepatriated: WANTED_ELSEWHERE,
+  PodRedivided: WANTED_ELSEWHERE,
+  PodSpread: WANTED_ELSEWHERE,
+  PodMovedByPolicy: WANTED_ELSEWHERE,
+  TaintedPodMoved: HAD_TO_LEAVE,
+};
 
-/** Which pods rules moved, from a watch of Events. */
+/** Which pods were moved by rules and for taints, from a watch of Events. */
 export class ToldMoves {
   readonly all: ToldMove[] = [];
 
+  /** One that is told again, as a pod that was given back is moved once more, is counted in the same Event. */
   event({ type, object }: WatchEvent): void {
     const { reason = '', message = '', involvedObject } = object as unknown as Told;
-    if (type !== 'ADDED' || involvedObject.kind !== 'Pod' || !BY_RULES.has(reason)) return;
-    const [, from = message, to = message] = WORDS.exec(message) ?? [];
+    const words = WORDS[reason];
+    if ((type !== 'ADDED' && type !== 'MODIFIED') || involvedObject.kind !== 'Pod' || words === undefined) return;
+    const [, from = message, to] = words.exec(message) ?? [];
     this.all.push({ at: Date.now(), from, to });
   }
 
-  /** Moves out of a cluster to which another one had led less than so many ms before. */
+  /**
+   * Moves by rules out of a cluster to which another one had led, or to a cluster that another one had left, less than so many ms
+   * before. A taint may come at any moment: what it moves turns nothing round.
+   */
   turnedRound(withinMs: number): ToldMove[] {
-    return this.all.filter(({ at, from }, index) =>
-      this.all.slice(0, index).some((before) => before.to === from && at - before.at < withinMs),
+    return this.all.filter(
+      ({ at, from, to }, index) =>
+        to !== undefined &&
+        this.all
+          .slice(0, index)
+          .some((before) => (before.to === from || before.from === to) && at - before.at < withinMs),
     );
   }
 }

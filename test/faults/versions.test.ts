@@ -22,7 +22,7 @@ import {
   untilRunning,
 } from '../fixtures/live-pods.ts';
 import { errorsOf } from '../fixtures/topology.ts';
-import { idle, report } from './lab.ts';
+import { idle, report, violationsOf } from './lab.ts';
 
 /** One host, and one member of each other version, one after another. */
 let workspace: Workspace;
@@ -177,6 +177,7 @@ describe.each(OTHER_VERSIONS)('a member of Kubernetes %s', (version) => {
       expect(await podsOf(member, ns)).toEqual([]);
     }
     expect(logged()).toEqual([]);
+    expect(violationsOf(spillway)).toEqual([]);
     report(
       context,
       ['F35'],
