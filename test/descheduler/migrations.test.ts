@@ -146,6 +146,23 @@ describe('what fits', () => {
     expect(asked(first)).toEqual([]);
   });
 
+  test('is also what leads back to an earlier group of clusters than the workload lives in', async () => {
+    const clusterAffinities = ['west', 'east', 'north'].map((name) => ({ affinityName: name, clusterNames: [name] }));
+    room.api.edit(POLICY, { spec: { placement: { clusterAffinity: null, clusterAffinities } } });
+    await room.seen('the policy is another one', () =>
+      JSON.stringify(room.process.view.policies.get('shop/p') ?? '').includes('affinityName'),
+    );
+    ask();
+    await begun();
+    expect(state()).toEqual(['Fits True AllFit', 'Complete False Progressing']);
+    const count = moves().length;
+    expect(count).toBeGreaterThan(0);
+    ready(await room.run(set, { west: count }));
+    room.now += HEARD_MS;
+    await look();
+    expect(moves().length).toBeGreaterThan(count);
+  });
+
   test('of a whole namespace is also what is on a virtual node that the member does not want any more', async () => {
     room.editMember('east', { spec: { virtualNodes: [{ name: 'a' }] } });
     await room.seen('it is known', () => room.process.view.nodes.virtualNodesOf('east').includes('east-a'));
