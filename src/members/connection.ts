@@ -3,7 +3,6 @@ import { type Invariants, UNCOUNTED } from '../api/invariants.ts';
 import type { MemberClusterSpec } from '../api/member-cluster.ts';
 import { isAnswering, mayBeLost, type UnreachableReason } from '../api/unreachable.ts';
 import type { LimitRange, Namespace, Node, Pod, ResourceQuota } from '../kube/core-v1.ts';
-import { malformed } from '../kube/response-body.ts';
 import { cleanText } from '../kube/clean-text.ts';
 import { PROCESS_CACHE_ROOM, type CacheRoom, type CacheShare } from '../kube/cache-room.ts';
 import type { ClientMetrics } from '../kube/client-metrics.ts';
@@ -13,10 +12,10 @@ import { describeError } from '../kube/errors.ts';
 import type { InformerMetrics } from '../kube/informer-metrics.ts';
 import { Informer } from '../kube/informer.ts';
 import { withoutManagedFields } from '../kube/object.ts';
-import { LIMIT_RANGES, NAMESPACES, NODES, PODS, RESOURCE_QUOTAS, resourcePath } from '../kube/resource.ts';
+import { LIMIT_RANGES, NAMESPACES, NODES, PODS, RESOURCE_QUOTAS } from '../kube/resource.ts';
 import { pause, systemTimers } from '../kube/timers.ts';
 import type { Timers } from '../kube/timers.ts';
-import { get } from '../kube/verbs.ts';
+import { ClusterIdentity, IDENTITY_NAMESPACE, readIdentity } from './cluster-identity.ts';
 import { memberGuard, observerGuard } from './member-guard.ts';
 import type { MemberMetrics } from './member-metrics.ts';
 import { nodeProjection, podProjection } from './pod-projection.ts';
@@ -36,8 +35,6 @@ const RULES_RETRY_MS = 60_000;
 const VERSION_AGE_MS = 300_000;
 /** User agent of a connection that can only read. */
 export const OBSERVER_AGENT = 'spillway-observer';
-/** Whose UID is the identity of a cluster. */
-const IDENTITY_NAMESPACE = 'kube-system';
 
 export interface MemberConnectionOptions {
   name: string;
@@ -91,13 +88,14 @@ export class MemberConnection {
   #reachability: Reachability = NOT_PROBED;
   readonly #silence = new Silence();
   readonly #unanswered = new Silence();
-  #observed: string | undefined;
+  readonly #identity: ClusterIdentity;
   #version: { text: string; at: number } | undefined;
 
   constructor(options: MemberConnectionOptions) {
     const { name, access, logger, clientMetrics, informerMetrics } = options;
     this.name = name;
     this.#o = options;
+    this.#identity = new ClusterIdentity(options.pinned);
     this.#clock = options.clock ?? Date.now;
     this.#timers = options.timers ?? systemTimers;
     const clientOptions = {
@@ -168,12 +166,17 @@ export class MemberConnection {
 
   /** UID of the member's kube-system namespace as last seen; before that the pinned one, or ''. */
   identity(): string {
-    return this.#observed ?? this.#o.pinned() ?? '';
+    return this.#identity.expected ?? '';
   }
 
-  /** Whether the member was seen to be the pinned cluster. False before the first contact: nothing may be written yet. */
+  /** Whether the member was seen to be the pinned cluster, and no other: once {@link misled} it never is again. */
   identityOk(): boolean {
-    return this.#observed !== undefined && this.#observed === this.#o.pinned();
+    return this.#identity.isPinned;
+  }
+
+  /** It has led to two clusters, or to another one than the pinned one: another connection has to take its place. */
+  get misled(): boolean {
+    return this.#identity.isMisled;
   }
 
   /** Whether all caches hold a complete state. */
@@ -183,7 +186,7 @@ export class MemberConnection {
 
   /** Identity as seen in this connection's life; undefined before the first contact. */
   get observedIdentity(): string | undefined {
-    return this.#observed;
+    return this.#identity.observed;
   }
 
   get reachability(): Reachability {
@@ -237,8 +240,12 @@ export class MemberConnection {
     this.#changed();
   }
 
-  /** Another connection of this process to the member was answered by that cluster: nothing is written before a look of its own. */
+  /**
+   * Another connection of this process to the same address was answered by that cluster. If it is not the pinned one, nothing is
+   * written over this connection any more; that it is, each has to see by itself.
+   */
   toldOf(identity: string): void {
+    if (identity === this.#o.pinned()) return;
     this.#observe(identity);
     this.poke();
   }
@@ -250,7 +257,7 @@ export class MemberConnection {
 
   /** Reads the identity past all caches; false when it is not the pinned one. Throws when it cannot be read. */
   async confirmIdentity(signal: AbortSignal): Promise<boolean> {
-    this.#observe(await this.#readIdentity(this.client, { signal }));
+    this.#observe(await readIdentity(this.client, { signal }));
     return this.identityOk();
   }
 
@@ -296,7 +303,7 @@ export class MemberConnection {
     try {
       const options = { signal, deadlineMs: timeoutSeconds * 1000 };
       // Tried again within its time: a member that refuses now and then is not out of reach.
-      const identity = await this.#readIdentity(this.#probeClient, options);
+      const identity = await readIdentity(this.#probeClient, options);
       answered = true;
       // At once: what waits to be written to another cluster may not wait for what else is asked here.
       this.#observe(identity);
@@ -332,23 +339,12 @@ export class MemberConnection {
   }
 
   #observe(uid: string | undefined): void {
-    if (uid === undefined || uid === this.#observed) return;
-    const before = this.#observed ?? this.#o.pinned();
-    this.#observed = uid;
+    const before = this.#identity.expected;
+    if (uid === undefined || !this.#identity.saw(uid)) return;
     if (before !== undefined && before !== uid) {
       this.#o.logger.error({ expected: before, found: uid }, 'another cluster answers in the place of the member');
     }
     this.#changed();
-  }
-
-  async #readIdentity(client: KubeClient, options: { signal: AbortSignal; deadlineMs?: number }): Promise<string> {
-    const namespace = await get<Namespace>(client, NAMESPACES, { name: IDENTITY_NAMESPACE }, options);
-    const { uid = '' } = namespace.metadata;
-    // It is shown, and is part of a command that administrators may repeat.
-    if (/^[-.\w]{1,64}$/.test(uid)) return uid;
-    const { cluster } = client;
-    const path = resourcePath(NAMESPACES, undefined, IDENTITY_NAMESPACE);
-    throw malformed({ cluster, method: 'GET', path }, 'the UID of the namespace is none');
   }
 
   /** The version is for show only: without it the probe is still good. */

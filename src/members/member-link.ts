@@ -13,7 +13,7 @@ import type { MemberConnectionOptions } from './connection.ts';
 import { CredentialsWatch } from './credentials-watch.ts';
 import type { CredentialsState } from './credentials-watch.ts';
 import type { MemberFacts } from './member-status.ts';
-import { RotatingAccess } from './rotating-access.ts';
+import { type MemberAddress, RotatingAccess } from './rotating-access.ts';
 
 /** How long a start waits for the Secret before it goes on without, in ms. */
 const SECRET_WAIT_MS = 15_000;
@@ -54,8 +54,12 @@ interface Session<Scope> {
   connection: MemberConnection;
   child: ChildSignal;
   scope?: Scope;
-  /** It has led to another cluster: what its caches hold may be of that one. */
-  misled: boolean;
+}
+
+/** A cluster that answered: UID of its kube-system namespace, and where that was. */
+export interface ClusterSeen {
+  identity: string;
+  address: MemberAddress;
 }
 
 /**
@@ -82,6 +86,18 @@ export class MemberLink<Scope extends LinkedScope> {
 
   get connection(): MemberConnection | undefined {
     return this.#session?.connection;
+  }
+
+  /** Which cluster answered last, and where; undefined before the first contact. */
+  get seen(): ClusterSeen | undefined {
+    const session = this.#session;
+    const identity = session?.connection.observedIdentity;
+    return session === undefined || identity === undefined ? undefined : { identity, address: session.access.address };
+  }
+
+  /** Whether the connection is one to that address. */
+  leadsTo(address: MemberAddress): boolean {
+    return this.#session?.access.leadsTo(address) === true;
   }
 
   /** What runs on the connection. */
@@ -183,7 +199,7 @@ export class MemberLink<Scope extends LinkedScope> {
     const access = this.#access === undefined ? RotatingAccess.without(this.#refusal) : RotatingAccess.of(this.#access);
     const probe = () => member()?.spec.probe ?? DEFAULT_PROBE;
     const connection = new MemberConnection({ ...rest, access, probe });
-    const session: Session<Scope> = { access, connection, child, misled: false };
+    const session: Session<Scope> = { access, connection, child };
     this.#session = session;
     const off = connection.onChange(() => {
       this.#checkIdentity(session);
@@ -209,9 +225,7 @@ export class MemberLink<Scope extends LinkedScope> {
   /** Before anything else hears of it: nothing may be done because of what another cluster said. */
   #checkIdentity(session: Session<Scope>): void {
     const { connection, child } = session;
-    if (connection.observedIdentity === undefined || this.#o.pinned() === undefined) return;
-    if (!connection.identityOk()) session.misled = true;
-    else if (session.misled) child.abort();
+    if (connection.misled && connection.observedIdentity === this.#o.pinned()) child.abort();
   }
 
   /** Waits until the scope has started, or the session is over. */

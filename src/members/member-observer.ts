@@ -1,7 +1,7 @@
 import type { MemberCluster } from '../api/member-cluster.ts';
 import { isEdited } from './is-edited.ts';
 import { MemberLink } from './member-link.ts';
-import type { MemberLinkOptions } from './member-link.ts';
+import type { ClusterSeen, MemberLinkOptions } from './member-link.ts';
 import type { ObservedScope, StartObserved } from './member-scope.ts';
 
 export interface MemberObserverOptions extends Pick<
@@ -9,8 +9,8 @@ export interface MemberObserverOptions extends Pick<
   'host' | 'hostId' | 'name' | 'clientMetrics' | 'informerMetrics' | 'logger'
 > {
   start: StartObserved;
-  /** Another cluster answers in the place of the member; its identity. Default: nobody else has to know. */
-  misled?: (identity: string) => void;
+  /** That cluster answers in the place of the member. Default: nobody else has to know. */
+  misled?: (other: ClusterSeen) => void;
 }
 
 /**
@@ -37,9 +37,9 @@ export class MemberObserver {
         return start(member, connection, signal);
       },
       changed: () => {
-        const identity = this.#link.connection?.observedIdentity;
+        const { seen } = this.#link;
         const pinned = this.#pinned;
-        if (identity !== undefined && pinned !== undefined && identity !== pinned) misled?.(identity);
+        if (seen !== undefined && pinned !== undefined && seen.identity !== pinned) misled?.(seen);
       },
     });
   }
@@ -51,7 +51,10 @@ export class MemberObserver {
     this.#member = member;
     if (edited) this.#link.scope?.changed(member);
     this.#link.memberChanged();
-    if (before !== this.#pinned) this.#link.connection?.repinned();
+    if (before === this.#pinned) return;
+    // What was cached of the former cluster says nothing about this one.
+    if (before !== undefined) this.#link.reconnect();
+    else this.#link.connection?.repinned();
   }
 
   /** Something changed that may have stood in the way. */

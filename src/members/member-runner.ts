@@ -127,7 +127,9 @@ export class MemberRunner {
         name,
         start: startObserved,
         // It goes on for a while after this replica began to act.
-        misled: (identity) => this.#link.connection?.toldOf(identity),
+        misled: ({ identity, address }) => {
+          if (this.#link.leadsTo(address)) this.#link.connection?.toldOf(identity);
+        },
         ...(clientMetrics === undefined ? {} : { clientMetrics }),
         ...(informerMetrics === undefined ? {} : { informerMetrics }),
         logger: logger.child({ observed: true }),

@@ -3,9 +3,9 @@ import { CredentialsError } from '../kube/errors.ts';
 import { jsonEqual } from '../kube/json-equal.ts';
 
 /** Where a member is, and the way there. */
-type Address = Pick<ClusterEndpoint, 'server' | 'serverName' | 'proxy'>;
+export type MemberAddress = Pick<ClusterEndpoint, 'server' | 'serverName' | 'proxy'>;
 
-function addressIn({ server, serverName, proxy }: ClusterEndpoint): Address {
+function addressIn({ server, serverName, proxy }: ClusterEndpoint): MemberAddress {
   return { server, serverName, proxy };
 }
 
@@ -18,7 +18,7 @@ export class RotatingAccess implements Credentials {
   #access: Access | undefined;
   #refusal = new CredentialsError('NoCredentials', 'there are no credentials for this member yet');
 
-  private constructor({ server, serverName, proxy }: Address) {
+  private constructor({ server, serverName, proxy }: MemberAddress) {
     const ca = (): string | undefined => this.#access?.endpoint.ca;
     this.endpoint = {
       server,
@@ -44,9 +44,18 @@ export class RotatingAccess implements Credentials {
     return rotating;
   }
 
+  /** Where it leads. */
+  get address(): MemberAddress {
+    return addressIn(this.endpoint);
+  }
+
+  leadsTo(address: MemberAddress): boolean {
+    return jsonEqual(address, this.address);
+  }
+
   /** Takes over new credentials for the same address; false when they are for another one. */
   use(access: Access): boolean {
-    if (!jsonEqual(addressIn(access.endpoint), addressIn(this.endpoint))) return false;
+    if (!this.leadsTo(addressIn(access.endpoint))) return false;
     this.#access = access;
     return true;
   }

@@ -45,8 +45,8 @@ export const MISTAKES: readonly Mistake[] = [
     edits: [
       {
         file: 'members/member-runner.ts',
-        from: '        misled: (identity) => this.#link.connection?.toldOf(identity),\n',
-        to: '',
+        from: '          if (this.#link.leadsTo(address)) this.#link.connection?.toldOf(identity);\n',
+        to: '          void [identity, address];\n',
       },
     ],
   },
@@ -258,9 +258,9 @@ export const MISTAKES: readonly Mistake[] = [
     theme: 'swaps',
     edits: [
       {
-        file: 'members/connection.ts',
-        from: '    return this.#observed !== undefined && this.#observed === this.#o.pinned();\n',
-        to: '    return this.#observed !== undefined && this.#o.pinned() !== undefined;\n',
+        file: 'members/cluster-identity.ts',
+        from: '    return !this.#misled && this.#observed !== undefined && this.#observed === this.#pinned();\n',
+        to: '    return this.#observed !== undefined && this.#pinned() !== undefined;\n',
       },
     ],
   },
