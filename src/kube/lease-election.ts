@@ -52,6 +52,8 @@ export class LeaseElection {
   readonly #logger: Logger | undefined;
   #observed: { lease: Lease; at: number } | undefined;
   #renewed: Moment | undefined;
+  /** UID of the Lease that was renewed then. */
+  #heldUid: string | undefined;
   /** This process has had the lease: whoever has it now under the same identity came later, and lives. */
   #hasHeld = false;
 
@@ -171,17 +173,21 @@ export class LeaseElection {
   /** One try; false means that the lease is not (or no longer surely) ours. */
   async #tryAcquireOrRenew(): Promise<boolean> {
     const started = { wall: this.#o.clock(), monotonic: this.#o.monotonic() };
+    const isHeld = this.held;
     try {
       const lease = await this.#write(started.wall);
       if (lease === undefined) {
         this.#renewed = undefined;
         return false;
       }
+      // Another cluster in the place of this one has no such Lease, or one of its own: who wins it there may act nowhere.
+      if (!isHeld || lease.metadata.uid !== this.#heldUid) await this.#o.client.confirmCluster();
       this.#observe(lease);
       // Counted from before the request: nobody can have seen the new record earlier.
       this.#renewed = started;
+      this.#heldUid = lease.metadata.uid;
       this.#hasHeld = true;
-      return true;
+      return this.held;
     } catch (error) {
       this.#logger?.debug({ lease: this.#o.name }, `lease not renewed: ${describeError(error)}`);
       return false;

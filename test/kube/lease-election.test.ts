@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import type { KubeClient, KubeRequest } from '../../src/kube/client.ts';
 import { LeaseElection } from '../../src/kube/lease-election.ts';
 import type { Lease } from '../../src/kube/lease.ts';
 import { microTime } from '../../src/kube/timestamps.ts';
@@ -20,7 +21,7 @@ class Competitor {
   /** How long its work takes to end after it was told to. */
   windDownMs = 0;
 
-  constructor(api: MemoryApi, identity: string, incarnation?: string) {
+  constructor(api: Pick<MemoryApi, 'client'>, identity: string, incarnation?: string) {
     this.election = new LeaseElection({
       client: api.client(),
       namespace: 'spillway',
@@ -67,7 +68,7 @@ describe('LeaseElection', () => {
     vi.useRealTimers();
   });
   const tick = (ms = 0) => vi.advanceTimersByTimeAsync(ms);
-  const compete = (identity: string, on = api, incarnation?: string): Competitor => {
+  const compete = (identity: string, on: Pick<MemoryApi, 'client'> = api, incarnation?: string): Competitor => {
     const competitor = new Competitor(on, identity, incarnation);
     competitors.push(competitor);
     return competitor;
@@ -285,6 +286,56 @@ describe('LeaseElection', () => {
     await tick(5_000);
     expect(a.log).toEqual(['acquired']);
     expect(lease()?.spec).toMatchObject({ holderIdentity: 'a', leaseTransitions: 0 });
+  });
+
+  describe('where another cluster answers under the address for a while', () => {
+    /** The first look after a write finds out which cluster it is. */
+    const led = () => {
+      const other = new MemoryApi({ uid: () => 'of-the-other' });
+      const address = { leadsTo: api, other, client: () => client };
+      const client = {
+        request: async (request: KubeRequest) => await address.leadsTo.client().request(request),
+        confirmCluster: async () => {
+          await Promise.resolve();
+          if (address.leadsTo !== api) throw new Error('another cluster');
+        },
+      } as unknown as KubeClient;
+      return address;
+    };
+
+    it('does not take a lease for its own that it won there', async () => {
+      const a = compete('a');
+      await tick();
+      const address = led();
+      const b = compete('b', address);
+      await tick(1_000);
+      address.leadsTo = address.other;
+      await tick(3_000);
+      expect((address.other.objects.get(PATH) as Lease | undefined)?.spec?.holderIdentity).toBe('b');
+      expect([a.election.held, b.election.held, b.log]).toEqual([true, false, []]);
+      address.leadsTo = api;
+      await tick(20_000);
+      expect([a.election.held, b.election.held, b.log]).toEqual([true, false, []]);
+      await a.stop();
+      await tick(5_000);
+      expect(b.log).toEqual(['acquired']);
+    });
+
+    it('holds its own no longer than since it was last renewed here', async () => {
+      const address = led();
+      const a = compete('a', address);
+      await tick(6_000);
+      expect(a.election.held).toBe(true);
+      address.leadsTo = address.other;
+      // Renewed last after 5 s.
+      await tick(8_900);
+      expect([a.election.held, address.other.objects.has(PATH)]).toEqual([true, true]);
+      await tick(200);
+      expect([a.election.held, a.log]).toEqual([false, ['acquired', 'ended']]);
+      address.leadsTo = api;
+      await tick(5_000);
+      expect(a.log).toEqual(['acquired', 'ended', 'acquired']);
+    });
   });
 
   it('lets only one of two win who create it at the same time', async () => {
