@@ -1,7 +1,8 @@
 import { UID_LABEL } from '../api/marks.ts';
 import type { Pod } from '../kube/core-v1.ts';
+import type { PodMemory } from './pod-memory.ts';
 
-/** A deletion that nobody has looked after for so long is forgotten, in ms: the longest wait between two tries is 72 s. */
+/** A deletion that nobody has looked after for so long is forgotten, in ms: the longest wait between two tries that failed is 72 s. */
 const FORGOTTEN_MS = 300_000;
 /** Between two sweeps for forgotten deletions, in ms. */
 export const SWEEP_MS = 60_000;
@@ -23,11 +24,19 @@ export class DeletionSweep {
     return since < 2 * SWEEP_MS;
   }
 
-  /** Whether a member pod of ours should have been deleted by now, but its key was last looked at long ago. */
-  isForgotten(memberPod: Pod, hostPod: Pod | undefined, lookedAt: number | undefined): boolean {
+  /**
+   * Whether a member pod of ours should have been deleted by now, but its key was last looked at long ago, and what was sent for it last
+   * need not wait any more.
+   */
+  isForgotten(
+    memberPod: Pod,
+    hostPod: Pod | undefined,
+    { lookedAt, deleteSent }: Pick<PodMemory, 'lookedAt' | 'deleteSent'>,
+  ): boolean {
     const { deletionTimestamp, labels } = memberPod.metadata;
     if (deletionTimestamp !== undefined || lookedAt === undefined) return false;
     const wanted = hostPod?.metadata.uid === labels?.[UID_LABEL] && hostPod?.metadata.deletionTimestamp === undefined;
-    return !wanted && this.#monotonic() - lookedAt > FORGOTTEN_MS;
+    const sentUntil = deleteSent?.uid === memberPod.metadata.uid ? deleteSent?.until : undefined;
+    return !wanted && this.#monotonic() - Math.max(lookedAt, sentUntil ?? lookedAt) > FORGOTTEN_MS;
   }
 }

@@ -12,6 +12,7 @@ import { get } from '../kube/verbs.ts';
 import { asOfNow, judgeOrphan, MISSING_GRACE_MS, ownPods } from './collect-pod.ts';
 import type { Action } from './decide.ts';
 import type { DeletionBreaker } from './deletion-breaker.ts';
+import { waitOf, withAnswer } from './deletion-pace.ts';
 import type { DeletionEvidence } from './evidence.ts';
 import { HostPodChanged, HostStatusWriter } from './host-status-writer.ts';
 import { mirroredUid } from './host-status.ts';
@@ -33,7 +34,7 @@ import type {
   ServicesPort,
 } from './pod-ports.ts';
 import { PodUpdates } from './pod-updates.ts';
-import { DELETE_UNDER_WAY_MS, PodWrites, refOf } from './pod-writes.ts';
+import { PodWrites, refOf } from './pod-writes.ts';
 import { type Next, retryLater, soonest } from './retry-later.ts';
 import type { ReturnedCopies } from './returned-copies.ts';
 import { StatusCorrections, statusKey } from './status-corrections.ts';
@@ -179,23 +180,31 @@ export class PodActor {
     memory: PodMemory,
     signal: AbortSignal,
   ): Promise<Next> {
-    const uid = memberPod.metadata.uid ?? '';
-    const sent = memory.deleteSent;
-    const now = this.#o.monotonic();
-    if (sent?.uid === uid && sent.gracePeriodSeconds === gracePeriodSeconds && now - sent.at < DELETE_UNDER_WAY_MS) {
-      return { requeueAfterMs: DELETE_UNDER_WAY_MS - (now - sent.at) };
-    }
-    memory.deleteSent = { uid, gracePeriodSeconds, at: now };
+    const deletion = { uid: memberPod.metadata.uid ?? '', says: evidence.says, gracePeriodSeconds };
+    const at = this.#o.monotonic();
+    const waitMs = waitOf(deletion, memory.deleteSent, at);
+    if (waitMs > 0) return { requeueAfterMs: waitMs };
+    const isAccepted = await this.#isDeletionAccepted(memberPod, evidence, gracePeriodSeconds, signal);
+    // What is gone already the watch will tell, and then nobody waits.
+    memory.deleteSent = withAnswer(deletion, memory.deleteSent, { accepted: isAccepted, at: this.#o.monotonic() });
+    return { requeueAfterMs: memory.deleteSent.until - this.#o.monotonic() };
+  }
+
+  /** False: the member has no such pod, or another one of its name. */
+  async #isDeletionAccepted(
+    memberPod: Pod,
+    evidence: DeletionEvidence,
+    gracePeriodSeconds: number | undefined,
+    signal: AbortSignal,
+  ): Promise<boolean> {
     try {
       await this.#writes.deleteMember(memberPod, evidence, gracePeriodSeconds, signal);
+      return true;
     } catch (error) {
-      delete memory.deleteSent;
       if (!signal.aborted) this.#o.returned.failed(memberPod, error);
-      // Gone already, or another pod has the name by now: either way the watch will tell.
-      if (isAnotherObject(error)) return { requeueAfterMs: 1000 };
+      if (isAnotherObject(error)) return false;
       throw error;
     }
-    return undefined;
   }
 
   /** Only while the other one is there, by a read past the cache: at worst both stay until that has caught up. */

@@ -210,8 +210,7 @@ export class PodController {
     if (!sees) return;
     for (const pod of member.pods.values()) {
       const key = this.#hostKeyOf(pod);
-      if (key === undefined || !this.#deletions.isForgotten(pod, hostPods.get(key), this.#memories.of(key).lookedAt))
-        continue;
+      if (key === undefined || !this.#deletions.isForgotten(pod, hostPods.get(key), this.#memories.of(key))) continue;
       invariants.violated('I14', 'a deletion that nobody looked after', { pod: key, uid: pod.metadata.uid });
       this.#queue.add(key, 'high');
     }

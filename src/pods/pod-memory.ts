@@ -1,4 +1,5 @@
 import type { Pod } from '../kube/core-v1.ts';
+import type { SentDeletion } from './deletion-pace.ts';
 import type { Corrections } from './status-corrections.ts';
 import type { UnansweredCreation } from './unanswered-creation.ts';
 
@@ -32,8 +33,8 @@ export interface PodMemory {
   hostDeletions?: Set<string>;
   /** First time, in ms, the host pod was not found although nobody saw it being deleted. */
   hostMissingSince?: number;
-  /** Grace period of the DELETE that was sent for the member pod of this UID. */
-  deleteSent?: { uid: string; gracePeriodSeconds: number | undefined; at: number };
+  /** The DELETEs that were sent for the member pod of this UID. */
+  deleteSent?: SentDeletion;
   /** UID and time, in ms, of the host pod whose final DELETE was sent. */
   finishSent?: { uid: string; at: number };
   /** When, in ms, the key was last looked at. */

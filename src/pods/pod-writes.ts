@@ -19,7 +19,7 @@ import {
   type Violation,
 } from './write-guards.ts';
 
-/** How long a sent DELETE counts as under way, in ms. */
+/** How long the DELETE that ends a host pod counts as under way, in ms. */
 export const DELETE_UNDER_WAY_MS = 30_000;
 
 export interface PodWritesOptions {

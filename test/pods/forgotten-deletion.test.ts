@@ -85,11 +85,19 @@ it('knows which deletions are forgotten', () => {
   expect(sweep.begin()).toBe(false);
   expect(sweep.begin()).toBe(true);
   const leaving = memberPod({ metadata: { deletionTimestamp: '2026-01-01T00:02:00Z' } });
-  expect(sweep.isForgotten(memberPod(), deletedHost(), 0)).toBe(true);
-  expect(sweep.isForgotten(memberPod(), undefined, 0)).toBe(true);
-  expect(sweep.isForgotten(memberPod(), hostPod({ metadata: { uid: 'next' } }), 0)).toBe(true);
-  expect(sweep.isForgotten(memberPod(), hostPod(), 0)).toBe(false);
-  expect(sweep.isForgotten(leaving, undefined, 0)).toBe(false);
-  expect(sweep.isForgotten(memberPod(), undefined, 390_000)).toBe(false);
-  expect(sweep.isForgotten(memberPod(), undefined, undefined)).toBe(false);
+  expect(sweep.isForgotten(memberPod(), deletedHost(), { lookedAt: 0 })).toBe(true);
+  expect(sweep.isForgotten(memberPod(), undefined, { lookedAt: 0 })).toBe(true);
+  expect(sweep.isForgotten(memberPod(), hostPod({ metadata: { uid: 'next' } }), { lookedAt: 0 })).toBe(true);
+  expect(sweep.isForgotten(memberPod(), hostPod(), { lookedAt: 0 })).toBe(false);
+  expect(sweep.isForgotten(leaving, undefined, { lookedAt: 0 })).toBe(false);
+  expect(sweep.isForgotten(memberPod(), undefined, { lookedAt: 390_000 })).toBe(false);
+  expect(sweep.isForgotten(memberPod(), undefined, {})).toBe(false);
+  const sent = { uid: 'member-uid', says: 'deleting', gracePeriodSeconds: 30, accepted: 5, vain: 0 } as const;
+  expect(sweep.isForgotten(memberPod(), undefined, { lookedAt: 0, deleteSent: { ...sent, until: 390_000 } })).toBe(
+    false,
+  );
+  expect(sweep.isForgotten(memberPod(), undefined, { lookedAt: 0, deleteSent: { ...sent, until: 90_000 } })).toBe(true);
+  expect(
+    sweep.isForgotten(memberPod(), undefined, { lookedAt: 0, deleteSent: { ...sent, uid: 'other', until: 390_000 } }),
+  ).toBe(true);
 });

@@ -345,3 +345,48 @@ describe('a copy that the host pod does not know of yet, because the host takes 
     expect([podIn(host).status?.phase, member.requests('POST').length]).toEqual(['Pending', 2]);
   });
 });
+
+describe('a deletion that the cache never shows', () => {
+  beforeEach(async () => {
+    const grace = { deletionTimestamp: NOW, deletionGracePeriodSeconds: 30 };
+    await copied(await stored(host, hostPod({ metadata: grace })));
+    member.edit(POD, { metadata: { finalizers: ['example.com/hold'] } });
+    await start();
+    memberPods.blind = true;
+  });
+
+  /** News of the host pod come all the time. */
+  async function withNews(seconds: number): Promise<void> {
+    for (let passed = 0; passed < seconds; passed += 5) {
+      host.edit(POD, { metadata: { labels: { news: `at-${passed}` } } });
+      hostPods.catchUp();
+      await vi.advanceTimersByTimeAsync(5_000);
+    }
+  }
+  const deletions = (): number => member.requests('DELETE').length;
+
+  it('is repeated ever more seldom where the member accepts it, whatever news there is', async () => {
+    await withNews(1_800);
+    expect(deletions()).toBe(7);
+  });
+
+  it('is followed also where there is no news, and is none that fell out of sight', async () => {
+    await vi.advanceTimersByTimeAsync(1_800_000);
+    expect(deletions()).toBe(7);
+  });
+
+  it('is repeated at most every minute in the end where the member has no such copy', async () => {
+    member.delete(POD);
+    await withNews(300);
+    expect(deletions()).toBeLessThan(15);
+  });
+
+  it('is sent at once where the host pod is to end at once', async () => {
+    await withNews(400);
+    const before = deletions();
+    host.edit(POD, { metadata: { deletionGracePeriodSeconds: 0 } });
+    await follow(500);
+    expect(deletions() - before).toBe(1);
+    expect(member.requests('DELETE').at(-1)?.body).toMatchObject({ gracePeriodSeconds: 0 });
+  });
+});
