@@ -35,13 +35,13 @@ const PURE = [/^placement\//, /^overrides\//, /^capacity\//, /^pods\/(translate|
 
 /** The same for decisions that one effect room keeps to itself. */
 const PURE_WITHIN = [
-  /^pods\/(evidence|finished|host-status|hold-patch|lost-status|member-updates|status-patch|creation-intent|deletion-pace)\.ts$/,
+  /^pods\/(evidence|finished|host-status|hold-patch|lost-status|member-updates|status-patch|creation-intent|deletion-pace|undeleted)\.ts$/,
   /^nodes\/(node-changes|status-changes|render-node|desired-node|node-labels)\.ts$/,
   /^dependents\/(claim-decision|copy-decision|claim-readiness|readiness|data-guard|reclaim)\.ts$/,
   /^budgets\/(claims|covered-pods|floor|host-budget|budget-memory|mirrored-budget|budgets-finding)\.ts$/,
   /^services\/(service-copy|member-slices|isolated-slices|host-service|services-finding)\.ts$/,
   /^multi-cluster\/(export-record|merged-service|export-conditions|derived-service|imported-slices|exchange-finding)\.ts$/,
-  /^members\/node-powers\.ts$/,
+  /^members\/(node-powers|retiring-node|undeleted-in-words)\.ts$/,
   /^scheduler\/(custom-kinds|kinds-to-follow)\.ts$/,
   /^scheduler\/gangs\/(gang|gang-kin|gang-patches)\.ts$/,
   /^members\/leaving\/(leaving-words|remains)\.ts$/,

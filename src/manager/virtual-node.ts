@@ -36,6 +36,7 @@ import { podFencing } from './pod-fencing.ts';
 import { podServiceAccounts } from './pod-service-accounts.ts';
 import { PodController } from '../pods/pod-controller.ts';
 import type { MemberServices } from '../services/member-services.ts';
+import type { UndeletedList } from '../pods/undeleted-copies.ts';
 import { OPEN_CREATION_MS } from '../pods/unanswered-creation.ts';
 import { servingCertificates } from './serving-certificates.ts';
 import type { ActingMember } from './acting-member.ts';
@@ -131,6 +132,7 @@ export class VirtualNodeScope {
       host: this.#host,
       hostPods: this.#hostPods,
       member: connection,
+      memberNodes: connection.nodes,
       hostId: services.hostId,
       nodeName,
       network: () => member().spec.network,
@@ -316,6 +318,11 @@ export class VirtualNodeScope {
       if (this.#hostPods.get(key) === undefined) remains.pods += 1;
     }
     return remains;
+  }
+
+  /** Copies that were told to end, and do not go. */
+  undeleted(): UndeletedList {
+    return this.pods.undeleted;
   }
 
   /** Time until no pending creation, of this or a former process, can take effect any more (ms). */

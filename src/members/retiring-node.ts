@@ -1,10 +1,13 @@
 import { NODE_LABEL } from '../api/marks.ts';
+import { undeletedInWords, type UndeletedCopies } from './undeleted-in-words.ts';
 
 /** A virtual node that the spec does not want any more. It is served, and takes no new pods, until it is empty. */
 export interface RetiringNode {
   readonly name: string;
   /** Pods of the host that are bound to it, and copies of such that are gone; undefined while that is not known. */
   readonly pods: number | undefined;
+  /** Copies that were told to end, and do not go. */
+  readonly undeleted?: UndeletedCopies;
   /** Whose the Node of that name is instead, for people: nothing is done for `pods`, copies that were left in the member. */
   readonly taken?: string;
 }
@@ -22,7 +25,12 @@ export function retirementInWords({ name, pods, taken }: RetiringNode): string {
 /** What to do about all of these. */
 export function retirementAdvice(all: readonly RetiringNode[]): string {
   const left = all.some(({ taken }) => taken !== undefined) ? [LEFT_ADVICE] : [];
-  return [...(all.every(({ taken }) => taken !== undefined) ? [] : [RETIREMENT_ADVICE]), ...left].join(' ');
+  const undeleted = undeletedInWords(all.flatMap((one) => one.undeleted ?? []));
+  return [
+    ...(undeleted === undefined ? [] : [undeleted]),
+    ...(all.every(({ taken }) => taken !== undefined) ? [] : [RETIREMENT_ADVICE]),
+    ...left,
+  ].join(' ');
 }
 
 const RETIREMENT_ADVICE =

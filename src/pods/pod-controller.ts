@@ -3,7 +3,7 @@ import type { Logger } from 'pino';
 import type { Invariants } from '../api/invariants.ts';
 import { HOST_LABEL, HOST_NAME_ANNOTATION, HOST_NAMESPACE_ANNOTATION, NODE_LABEL, UID_LABEL } from '../api/marks.ts';
 import type { ServiceAccountMode } from '../api/service-account-mode.ts';
-import type { Pod } from '../kube/core-v1.ts';
+import type { Node, Pod } from '../kube/core-v1.ts';
 import type { KubeClient } from '../kube/client.ts';
 import { monotonic } from '../kube/clock.ts';
 import type { Informer } from '../kube/informer.ts';
@@ -41,6 +41,7 @@ import {
 import { type Next, soonest } from './retry-later.ts';
 import { type NotEnded, ReturnedCopies } from './returned-copies.ts';
 import type { TranslateContext } from './translate.ts';
+import { UndeletedCopies, type UndeletedList } from './undeleted-copies.ts';
 
 /** So many deletions of host pods are remembered after they are done, about 1 MB: copies may come to life late. */
 const REMEMBERED_DELETIONS = 10_000;
@@ -52,6 +53,8 @@ export interface PodControllerOptions {
   /** The host's pods bound to this virtual node. */
   hostPods: Informer<Pod>;
   member: MemberPort;
+  /** Nodes of the member. Default: nothing is known of them. */
+  memberNodes?: Pick<Informer<Node>, 'hasSynced' | 'get'>;
   hostId: string;
   nodeName: string;
   network: () => 'Flat' | 'Isolated';
@@ -107,6 +110,7 @@ export class PodController {
   readonly #overrides: PodOverrides;
   readonly #fencing: FencingPort;
   readonly #returned: ReturnedCopies;
+  readonly #undeleted: UndeletedCopies;
   readonly #breaker: DeletionBreaker;
   readonly #kept: OrphanedPods;
   readonly #deletions: DeletionSweep;
@@ -145,6 +149,7 @@ export class PodController {
       requeue: (key) => this.#queue.add(key),
       monotonic: this.#monotonic,
     });
+    this.#undeleted = new UndeletedCopies({ ...options, clock: this.#clock, monotonic: this.#monotonic });
     this.#actor = new PodActor({
       ...options,
       fencing: this.#fencing,
@@ -256,6 +261,11 @@ export class PodController {
     return this.#returned.notEnded;
   }
 
+  /** Copies whose deletion the member has taken, and which do not go. */
+  get undeleted(): UndeletedList {
+    return this.#undeleted.list;
+  }
+
   /** An administrator confirms that those of these member pods which are kept here are to be deleted. */
   confirmDeletions(uids: ReadonlySet<string>): void {
     const confirmed = [...this.#kept.entries()].filter(([uid]) => uids.has(uid));
@@ -305,7 +315,8 @@ export class PodController {
     this.#returned.seen(pod);
     const key = this.#hostKeyOf(pod);
     // What is under way is finished before more is begun: in a burst users see pods run one by one, not all at the end.
-    if (key !== undefined) this.#queue.add(key, pod.status?.phase === 'Pending' ? 'normal' : 'high');
+    if (key === undefined) this.#undeleted.gone(pod);
+    else this.#queue.add(key, pod.status?.phase === 'Pending' ? 'normal' : 'high');
   }
 
   #memberPodGone(pod: Pod, evidence: 'watched' | 'relisted'): void {
@@ -317,6 +328,7 @@ export class PodController {
     const key = this.#hostKeyOf(pod);
     if (key === undefined) return;
     this.#returned.gone(pod);
+    this.#undeleted.gone(pod);
     this.#letGo(pod);
     const memory = this.#memories.of(key);
     // How one of two copies ended says nothing of the other.
@@ -369,6 +381,9 @@ export class PodController {
     }
     if (elsewhere) this.#nameWaiters.set(keyOf(memberPod), key);
     catchUp(memory, hostPod, memberPod, this.#monotonic());
+    // Before anything is waited for: what is gone by then would be listed for ever.
+    const copies = { hostPod, memberPod: elsewhere ? undefined : cached, second, sent: memory.deleteSent };
+    const undeleted = this.#undeleted.look({ ...copies, frozen: this.#whyFrozen() });
     let unprepared: Next;
     if (hostPod !== undefined && memberPod !== undefined && runsFor(memberPod, hostPod)) {
       unprepared = await this.#overrides.prepare(hostPod, memberPod, signal);
@@ -381,7 +396,7 @@ export class PodController {
       this.#letGo(memberPod);
     }
     const next = await this.#actor.perform(action, key, memory, signal);
-    return soonest(next, this.#untilUnready(), unprepared);
+    return soonest(next, this.#untilUnready(), unprepared, undeleted);
   }
 
   /** While a member is silent, but not yet for so long that its pods count as not ready: when that will be. */
@@ -415,8 +430,10 @@ export class PodController {
     return place !== undefined && place.namespace !== now;
   }
 
-  #whyNotKnown(): string | undefined {
-    const { hostPods, member } = this.#options;
+  #whyFrozen(): string | undefined {
+    const { hostPods, member, frozen } = this.#options;
+    const why = frozen();
+    if (why !== undefined) return why;
     if (!hostPods.hasSynced || !member.pods.hasSynced) return 'the caches are not complete yet';
     return this.#fencing.isRead ? undefined : 'it is not known yet what was ended while the member was out of service';
   }
@@ -427,7 +444,7 @@ export class PodController {
     const nowText = timestamp(this.#clock());
     const since = member.unreachableSince();
     const lost = since !== undefined && now - since.monotonic >= options.podsUnreadyAfterMs();
-    const frozen = options.frozen() ?? this.#whyNotKnown();
+    const frozen = this.#whyFrozen();
     return {
       member: member.name,
       hostId: options.hostId,

@@ -181,6 +181,14 @@ interface Situation {
   page?: string;
 }
 
+const event = (reason: string, message: string) => ({
+  metadata: { name: reason },
+  involvedObject: {},
+  reason,
+  message,
+  lastTimestamp: at(30),
+});
+
 const SITUATIONS: Record<string, Situation> = {
   'no toleration': {
     facts: facts(waiting({ tolerations: [] }, FIRST_TAINTED)),
@@ -549,6 +557,36 @@ const SITUATIONS: Record<string, Situation> = {
     answer: /^It is being deleted, and its grace of 30 s has been over for 2m/,
     stuck: 'deletion',
   },
+  'its copy is not deleted in the member': {
+    facts: facts(
+      bound(
+        { phase: 'Running', conditions: [MIRRORED, condition('Ready', 'True', '')] },
+        { deletionTimestamp: at(600), deletionGracePeriodSeconds: 30 },
+      ),
+      {
+        events: [
+          {
+            ...event('MemberPodNotDeleted', 'Cluster "east" still has shop/web-0: finalizer example.com/hold.'),
+            lastTimestamp: at(60),
+          },
+        ],
+      },
+    ),
+    answer: /^It is being deleted\. Cluster "east" still has shop\/web-0: finalizer example\.com\/hold\.$/,
+    page: 'concepts/virtual-nodes.md#copies-that-do-not-go',
+    stuck: 'deletion',
+  },
+  'its copy was not deleted in the member, which is told no more': {
+    facts: facts(
+      bound(
+        { phase: 'Running', conditions: [MIRRORED, condition('Ready', 'True', '')] },
+        { deletionTimestamp: at(6_000), deletionGracePeriodSeconds: 30 },
+      ),
+      { events: [{ ...event('MemberPodNotDeleted', 'Cluster "east" still has it.'), lastTimestamp: at(1_600) }] },
+    ),
+    answer: /^It is being deleted, and its grace of 30 s has been over/,
+    stuck: 'deletion',
+  },
   'a pod of a DaemonSet': {
     facts: facts(
       bound({
@@ -635,14 +673,6 @@ See: docs/concepts/virtual-nodes.md
       ],
     },
   });
-  const event = (reason: string, message: string) => ({
-    metadata: { name: reason },
-    involvedObject: {},
-    reason,
-    message,
-    lastTimestamp: at(30),
-  });
-
   it('tells what was moved when the pod came, and what keeps it from being moved', () => {
     const running = bound({ phase: 'Running', conditions: [MIRRORED, condition('Ready', 'True', '')] });
     const told = (more: Partial<PodFacts>): string | undefined =>

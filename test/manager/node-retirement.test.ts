@@ -21,6 +21,7 @@ beforeEach(() => {
   const now = (): number => Date.now() - began;
   const retiree = {
     remains: () => remains,
+    undeleted: () => ({ count: 0, first: [] }),
     creationsOpenMs: () => 0,
     hostPods: () => 0,
     removeNode: async () => {

@@ -311,6 +311,24 @@ describe('memberStatus', () => {
     expect(wasBreakerOpen(memberStatus(undefined, { ...good, keptDeletions: kept1 }, NOW))).toBe(true);
   });
 
+  it('names copies that were told to end and do not, of virtual nodes that retire', () => {
+    const one = (copy: string, heldBy = 'finalizer a/b') => ({ copy, since: '2026-01-01T00:00:00Z', heldBy });
+    const first = [one('shop/a'), one('x'.repeat(5_000), 'y'.repeat(5_000))];
+    const retiring = [
+      { name: 'east', pods: 3, undeleted: { count: 2, first } },
+      { name: 'east-gpu', pods: 9, undeleted: { count: 7, first: [one('shop/b'), one('shop/c')] } },
+      { name: 'east-old', pods: 1, undeleted: { count: 0, first: [] } },
+    ];
+    const status = memberStatus(undefined, { ...good, retiring }, NOW);
+    const message = status.conditions?.find(({ type }) => type === 'NodesRetired')?.message ?? '';
+    expect(message.replaceAll(/([xy])\1+/g, '$1+')).toContain(
+      'What the member was told to delete, and still has: shop/a (since 2026-01-01T00:00:00Z: finalizer a/b), ' +
+        'x+… (since 2026-01-01T00:00:00Z: y+…), shop/b (since 2026-01-01T00:00:00Z: finalizer a/b) and 6 more. ' +
+        'That waits for somebody in the member. It takes no new pods,',
+    );
+    expect(message).toMatch(/put its pool back into spec\.virtualNodes\.$/);
+  });
+
   it('says which virtual nodes retire, and nothing where none ever had to', () => {
     expect(conditions(good)).not.toHaveProperty('NodesRetired');
     const retiring = [

@@ -390,3 +390,18 @@ describe('a deletion that the cache never shows', () => {
     expect(member.requests('DELETE').at(-1)?.body).toMatchObject({ gracePeriodSeconds: 0 });
   });
 });
+
+it('a copy that a finalizer of the member keeps is told of on its host pod, which stays', async () => {
+  const grace = { deletionTimestamp: NOW, deletionGracePeriodSeconds: 30 };
+  await copied(await stored(host, hostPod({ metadata: grace })));
+  member.edit(POD, { metadata: { finalizers: ['example.com/hold'] } });
+  await start();
+  await follow(80_000);
+  expect([events, controller.undeleted.count]).toEqual([[], 0]);
+  await follow(20_000);
+  expect([events, controller.undeleted.count]).toEqual([['MemberPodNotDeleted'], 1]);
+  expect([host.objects.has(POD), member.requests('DELETE').length]).toEqual([true, 1]);
+  member.delete(POD);
+  await follow(2_000);
+  expect([host.objects.has(POD), controller.undeleted.count]).toEqual([false, 0]);
+});

@@ -8,6 +8,7 @@ import { kubeletStep, memberSteps } from './member-steps.ts';
 import { isToGo, movesSteps } from './moves-step.ts';
 import { placesOf } from './places.ts';
 import type { PodFacts } from './pod-facts.ts';
+import { notDeleted } from './refused-end.ts';
 import { REASON_HELP } from './reason-help.ts';
 import { knownRules } from './rules-step.ts';
 import { memberOf, schedulerStep } from './scheduler-step.ts';
@@ -120,10 +121,15 @@ function otherPlaces({ placement }: PodFacts, nodeName: string): PlaceWords[] {
   );
 }
 
-function deletionStep({ pod, now }: PodFacts): Step[] {
+function deletionStep({ pod, events, now }: PodFacts): Step[] {
   const { deletionTimestamp, deletionGracePeriodSeconds = 0, finalizers = [] } = pod.metadata;
   if (deletionTimestamp === undefined) return [];
   const overdueMs = now - Date.parse(deletionTimestamp);
+  const told = notDeleted(events, now);
+  if (told !== undefined) {
+    const page = 'concepts/virtual-nodes.md#copies-that-do-not-go';
+    return [{ by: 'deletion', state: 'waits', says: `It is being deleted. ${told}`, page }];
+  }
   const held = finalizers.length === 0 ? '' : ` Finalizers keep the object: ${finalizers.join(', ')}.`;
   const says =
     overdueMs > 5_000

@@ -3,6 +3,8 @@ import { eventOf, eventTime } from './pod-facts.ts';
 
 /** Reason of Events about pods that were released from their ReplicaSets, and can be neither ended nor given back. */
 export const RELEASED_POD_STAYS = 'ReleasedPodStays';
+/** Reason of Events about pods whose copies their member was told to delete, and has not. */
+export const MEMBER_POD_NOT_DELETED = 'MemberPodNotDeleted';
 /** What still keeps a pod is told again within this time, in ms. */
 const TOLD_AGAIN_MS = 25 * 60_000;
 
@@ -22,4 +24,10 @@ export function refusedEnd(events: readonly Event[] | undefined, now: number): R
   const told = eventOf(events, RELEASED_POD_STAYS);
   if (told === undefined || !isStillTold(told, now)) return undefined;
   return { since: told.firstTimestamp ?? eventTime(told), message: told.message ?? '' };
+}
+
+/** What keeps the copy of a pod that is being deleted, and what can be done, in the words of its Event; undefined: nothing, as far as Events say. */
+export function notDeleted(events: readonly Event[] | undefined, now: number): string | undefined {
+  const told = eventOf(events, MEMBER_POD_NOT_DELETED);
+  return told === undefined || !isStillTold(told, now) ? undefined : told.message;
 }

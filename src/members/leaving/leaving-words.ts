@@ -1,5 +1,6 @@
 import { FORCE_LEAVE_ANNOTATION, HOST_LABEL } from '../../api/marks.ts';
 import { counted } from '../../kube/counted.ts';
+import { undeletedInWords, type UndeletedCopies } from '../undeleted-in-words.ts';
 import { someOf } from './remains.ts';
 
 /** The MemberCluster that leaves. */
@@ -18,6 +19,8 @@ export interface WaitingFacts {
   /** Virtual nodes that are still there. */
   nodes: readonly string[];
   pods: number;
+  /** Copies that were told to end, and do not go, by virtual node. */
+  undeleted?: readonly UndeletedCopies[];
   /** Why the member cannot be asked, if it cannot. */
   unreachable: string | undefined;
 }
@@ -29,7 +32,9 @@ const kubectlGet = (hostId: string): string =>
   `kubectl get namespaces,pods,configmaps,secrets,persistentvolumeclaims,services,endpointslices,poddisruptionbudgets -A -l ${HOST_LABEL}=${hostId}`;
 
 /** What keeps a MemberCluster that was deleted, and what can be done. */
-export function waitingForPods({ member, nodes, pods, unreachable }: WaitingFacts): string {
+export function waitingForPods({ member, nodes, pods, undeleted = [], unreachable }: WaitingFacts): string {
+  const named = undeletedInWords(undeleted);
+  const stuck = named === undefined ? '' : ` ${named}`;
   const where = nodes.length === 0 ? '' : ` (virtual node${nodes.length === 1 ? '' : 's'} ${someOf(nodes)})`;
   const what = pods === 0 ? `Its virtual nodes${where} are being removed` : `${counted(pods, 'pod')} are there${where}`;
   const verb = pods === 1 ? what.replace(' are there', ' is there') : what;
@@ -37,7 +42,7 @@ export function waitingForPods({ member, nodes, pods, unreachable }: WaitingFact
     pods === 0 || nodes.length === 0
       ? ''
       : ` They go on running, and no new ones come. To move them: kubectl drain ${nodes.join(' ')} --ignore-daemonsets --delete-emptydir-data.`;
-  return `${verb}.${drain}${keep(member)}${giveUp(member, unreachable)}`;
+  return `${verb}.${stuck}${drain}${keep(member)}${giveUp(member, unreachable)}`;
 }
 
 export function waitingForClaims(member: Leaver, claims: readonly string[], unreachable: string | undefined): string {

@@ -11,6 +11,7 @@ import {
   waitingForMember,
   waitingForPods,
 } from './leaving-words.ts';
+import type { UndeletedCopies } from '../undeleted-in-words.ts';
 import { inEvents, type Remains } from './remains.ts';
 
 /** Between two looks, in ms. */
@@ -40,7 +41,7 @@ export interface MemberLeavingOptions {
   /** Why the member cannot be asked, in words; undefined: it can. */
   unreachable: () => string | undefined;
   /** Virtual nodes that are there, with the pods on each as far as that is known. */
-  nodes: () => readonly { name: string; pods: number | undefined }[];
+  nodes: () => readonly { name: string; pods: number | undefined; undeleted?: UndeletedCopies }[];
   /** Whether all virtual nodes that former processes left behind are known. */
   nodesKnown: () => boolean;
   /** Pods of the host that are bound to them. */
@@ -148,7 +149,8 @@ export class MemberLeaving {
     const seen = left.reduce((sum, { pods = 0 }) => sum + pods, 0);
     const pods = Math.max(seen, podCount());
     const names = left.map(({ name }) => name);
-    const message = waitingForPods({ member: member(), nodes: names, pods, unreachable: unreachable() });
+    const undeleted = left.flatMap((one) => one.undeleted ?? []);
+    const message = waitingForPods({ member: member(), nodes: names, pods, undeleted, unreachable: unreachable() });
     return { ...NOTHING, pods, reason: pods > 0 ? 'PodsRemain' : 'NodesRemain', message };
   }
 

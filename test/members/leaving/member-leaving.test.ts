@@ -1,6 +1,7 @@
 import { pino } from 'pino';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { MemberLeaving, type MemberLeavingOptions } from '../../../src/members/leaving/member-leaving.ts';
+import type { UndeletedCopies } from '../../../src/members/undeleted-in-words.ts';
 import { inEvents, type Remains } from '../../../src/members/leaving/remains.ts';
 
 const NOTHING: Remains = { pods: [], copies: [], others: [], unseen: [] };
@@ -11,7 +12,7 @@ class World {
   givenUp = false;
   forced = false;
   unreachable: string | undefined;
-  nodes: { name: string; pods: number | undefined }[] = [];
+  nodes: { name: string; pods: number | undefined; undeleted?: UndeletedCopies }[] = [];
   nodesKnown = true;
   pods = 0;
   claims: string[] | undefined = [];
@@ -68,6 +69,17 @@ describe('a member that leaves', () => {
     vi.useRealTimers();
   });
   const pass = async (): Promise<void> => void (await vi.advanceTimersByTimeAsync(5_000));
+
+  it('names copies that were told to end and do not', async () => {
+    const first = [{ copy: 'shop/a', since: '2026-01-01T00:00:00Z', heldBy: 'finalizer a/b' }];
+    world.nodes = [{ name: 'east', pods: 1, undeleted: { count: 1, first } }];
+    world.pods = 1;
+    const leaving = world.start(stop.signal);
+    await pass();
+    expect(leaving.state?.message).toContain(
+      '1 pod is there (virtual node east). What the member was told to delete, and still has: shop/a (since 2026-01-01T00:00:00Z: finalizer a/b).',
+    );
+  });
 
   it('goes step by step, and does nothing in the member before all of its pods, claims and copies are gone', async () => {
     world.nodes = [{ name: 'east', pods: 2 }];
