@@ -52,8 +52,10 @@ export class LeaseElection {
   readonly #logger: Logger | undefined;
   #observed: { lease: Lease; at: number } | undefined;
   #renewed: Moment | undefined;
-  /** UID of the Lease that was renewed then. */
-  #heldUid: string | undefined;
+  /** UID of the Lease that was seen first, of whichever cluster. */
+  #seenUid: string | undefined;
+  /** UID of the Lease of the confirmed cluster. */
+  #confirmedUid: string | undefined;
   /** This process has had the lease: whoever has it now under the same identity came later, and lives. */
   #hasHeld = false;
 
@@ -173,25 +175,41 @@ export class LeaseElection {
   /** One try; false means that the lease is not (or no longer surely) ours. */
   async #tryAcquireOrRenew(): Promise<boolean> {
     const started = { wall: this.#o.clock(), monotonic: this.#o.monotonic() };
-    const isHeld = this.held;
     try {
-      const lease = await this.#write(started.wall);
+      const written = await this.#write(started.wall);
+      const lease = written === undefined ? undefined : await this.#confirmed(written);
       if (lease === undefined) {
         this.#renewed = undefined;
         return false;
       }
-      // Another cluster in the place of this one has no such Lease, or one of its own: who wins it there may act nowhere.
-      if (!isHeld || lease.metadata.uid !== this.#heldUid) await this.#o.client.confirmCluster();
       this.#observe(lease);
       // Counted from before the request: nobody can have seen the new record earlier.
       this.#renewed = started;
-      this.#heldUid = lease.metadata.uid;
       this.#hasHeld = true;
       return this.held;
     } catch (error) {
       this.#logger?.debug({ lease: this.#o.name }, `lease not renewed: ${describeError(error)}`);
       return false;
     }
+  }
+
+  /**
+   * Another cluster in the place of this one has no such Lease, or one of its own: who wins it there may act nowhere. One that is not the
+   * Lease from before counts only once it is found, over new connections, in the cluster that was confirmed after it was written.
+   */
+  async #confirmed(lease: Lease): Promise<Lease> {
+    const { client, clock, name } = this.#o;
+    const { uid } = lease.metadata;
+    if (uid === this.#confirmedUid) return lease;
+    await client.confirmCluster();
+    let found = lease;
+    if (uid !== (this.#confirmedUid ?? this.#seenUid ?? uid)) {
+      await client.reconnect();
+      found = await replace(client, LEASES, this.#record(lease, clock()), this.#callOptions());
+      this.#logger?.warn({ lease: name }, 'the lease is another one than before, of the same cluster');
+    }
+    this.#confirmedUid = uid;
+    return found;
   }
 
   /** Writes our record; undefined when somebody else's is alive. */
@@ -249,6 +267,7 @@ export class LeaseElection {
       known.metadata.uid === lease.metadata.uid &&
       known.metadata.resourceVersion === lease.metadata.resourceVersion;
     if (!same) this.#observed = { lease, at: this.#o.monotonic() };
+    this.#seenUid ??= lease.metadata.uid;
     this.#o.onSeen?.(lease);
   }
 

@@ -266,6 +266,61 @@ describe('LeaseElection', () => {
     expect(a.election.held).toBe(true);
   });
 
+  describe('another cluster that answers in the place of this one for a while', () => {
+    /** Who answers the one that waits for the lease; `kept`: over the connections that it has. */
+    let [answers, kept]: MemoryApi[] = [];
+    let other: MemoryApi;
+    let b: Competitor;
+    beforeEach(async () => {
+      let made = 0;
+      other = new MemoryApi({ uid: () => `other-${++made}` });
+      [answers, kept] = [api, api];
+      compete('a');
+      await tick();
+      const here = api;
+      const switching = {
+        client: () =>
+          ({
+            ...here.client(),
+            request: async (r: KubeRequest): Promise<unknown> => await kept?.client().request(r),
+            confirmCluster: () =>
+              answers === here ? Promise.resolve() : Promise.reject(new Error('another cluster answers')),
+            reconnect: () => {
+              kept = answers;
+              return Promise.resolve();
+            },
+          }) as unknown as KubeClient,
+      };
+      b = compete('b', switching as unknown as MemoryApi);
+      await tick(5_000);
+      expect(b.election.holder).toBe('a');
+    });
+
+    it('gives nobody the lease', async () => {
+      [answers, kept] = [other, other];
+      await tick(30_000);
+      expect([b.election.held, b.log, other.objects.has(PATH)]).toEqual([false, [], true]);
+      [answers, kept] = [api, api];
+      await tick(10_000);
+      expect([b.election.held, b.log, lease()?.spec?.holderIdentity]).toEqual([false, [], 'a']);
+    });
+
+    it('gives nobody the lease while connections that were kept lead to it', async () => {
+      kept = other;
+      await tick(10_000);
+      expect([b.election.held, b.log, kept === api]).toEqual([false, [], true]);
+    });
+
+    it('is none where the lease was deleted and made anew', async () => {
+      competitors[0]?.abort();
+      await tick(10_000);
+      expect(b.log).toEqual(['acquired']);
+      api.delete(PATH);
+      await tick(20_000);
+      expect([b.election.held, b.log, lease()?.spec?.holderIdentity]).toEqual([true, ['acquired'], 'b']);
+    });
+  });
+
   it('ends its term at once when it sees another holder, and competes again', async () => {
     const a = compete('a');
     await tick();
@@ -299,6 +354,7 @@ describe('LeaseElection', () => {
           await Promise.resolve();
           if (address.leadsTo !== api) throw new Error('another cluster');
         },
+        reconnect: () => Promise.resolve(),
       } as unknown as KubeClient;
       return address;
     };

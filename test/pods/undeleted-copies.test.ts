@@ -47,7 +47,7 @@ const onNode = (metadata: Pod['metadata'] | object = LEAVING, nodeName = 'n1'): 
   const pod = memberPod({ metadata });
   return { ...pod, spec: { ...pod.spec, nodeName } };
 };
-const node = (ready: string): Node => ({
+const node = (ready: 'True' | 'False' | 'Unknown'): Node => ({
   metadata: { name: 'n1' },
   status: { conditions: [{ type: 'Ready', status: ready }] },
 });
@@ -132,7 +132,7 @@ describe('what keeps it', () => {
     return copies.list.first[0]?.heldBy;
   }
 
-  it.each([
+  it.each<['True' | 'False' | 'Unknown', string]>([
     ['Unknown', 'its node n1 does not answer there'],
     ['False', 'its node n1 is not ready there'],
     ['True', 'its node n1 has not ended it, though it answers'],

@@ -4,7 +4,7 @@ import { eventOf, eventTime } from './pod-facts.ts';
 /** Reason of Events about pods that were released from their ReplicaSets, and can be neither ended nor given back. */
 export const RELEASED_POD_STAYS = 'ReleasedPodStays';
 /** Reason of Events about pods whose copies their member was told to delete, and has not. */
-export const MEMBER_POD_NOT_DELETED = 'MemberPodNotDeleted';
+const MEMBER_POD_NOT_DELETED = 'MemberPodNotDeleted';
 /** What still keeps a pod is told again within this time, in ms. */
 const TOLD_AGAIN_MS = 25 * 60_000;
 
