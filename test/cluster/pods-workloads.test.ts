@@ -544,6 +544,26 @@ describe.runIf(kubelets.ok)('workloads on a virtual node', () => {
       expect(copy.metadata.labels?.['spillway.dev/uid']).toBe(second.metadata.uid);
     });
 
+    test(
+      'a copy that a finalizer of the member keeps is told of, and its pod goes when that is off',
+      { timeout: 180_000 },
+      async () => {
+        const path = `/api/v1/namespaces/${ns}/pods/held`;
+        await runPod(host, pod('held', ns, podSpec([shell(IDLE)], { terminationGracePeriodSeconds: 1 })));
+        await member.api.call('PATCH', path, { metadata: { finalizers: ['example.com/hold'] } });
+        await kubectl(host, ['delete', 'pod', 'held', '-n', ns, '--wait=false']);
+        const told = async (): Promise<string | undefined> =>
+          (await eventsOf(host, ns, 'held')).find(({ reason }) => reason === 'MemberPodNotDeleted')?.message;
+        const message = await until('it is told', told, { timeoutMs: 120_000 });
+        expect(message).toMatch(
+          /^Cluster "east" was told to delete deletion\/held, .*: finalizer example\.com\/hold\. /,
+        );
+        expect(await readPod(host, ns, 'held')).toBeDefined();
+        await member.api.call('PATCH', path, { metadata: { finalizers: null } });
+        await untilGone(host, ns, 'held');
+      },
+    );
+
     test('a namespace that is deleted takes its pods with it', async () => {
       await newNamespace(host, 'short-lived');
       await runPod(host, pod('one', 'short-lived', podSpec([shell(IDLE)])));
