@@ -81,16 +81,16 @@ export class DisplacedPods {
 
   #recheck(live: Pod, from: string, strategy: Displacement): Recheck {
     const { placed, records } = this.#o;
-    if (placed.clusterOf(live.spec.nodeName ?? '') !== from || isFinished(live)) return 'void';
-    if (silentMembers(placed.members()).has(from)) return 'void';
+    if (placed.clusterOf(live.spec.nodeName ?? '') !== from || isFinished(live)) return 'notWanted';
+    if (silentMembers(placed.members()).has(from)) return 'notWanted';
     const { workload, replicas, failover } = placed.rulesOf(live);
     const better = placed.betterPlace(live, from, (one) => one === strategy);
-    if (!displacedAfterMs(failover).has(strategy) || better?.strategy !== strategy) return 'void';
+    if (!displacedAfterMs(failover).has(strategy) || better?.strategy !== strategy) return 'notWanted';
     const own = whyNotMovedAtWill(live);
     if (own !== undefined) return { why: own };
     const there = placed.ofWorkload(workload.metadata.uid ?? '').filter(isActive);
     // One is on its way, or does not run well: it will be looked at again.
-    if (there.length < (replicas ?? 0) || !there.every(isReady)) return 'void';
+    if (there.length < (replicas ?? 0) || !there.every(isReady)) return 'notWanted';
     if (records.leftLately(workload, 'UnhealthyInMember').has(better.cluster))
       return { why: `pods of its workload were not well in ${clusterInWords(better.cluster)} within the last hour` };
     const count = records.withinAnHour(workload, STRATEGIES);

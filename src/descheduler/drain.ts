@@ -11,12 +11,16 @@ export function isOnDrained({ spec }: Pod, { drained }: PlacedMember): boolean {
 }
 
 /**
- * Why a pod stays on a virtual node that is being drained; undefined when it should be moved, `void` when draining does not apply to it.
+ * Why a pod stays on a virtual node that is being drained; undefined when it should be moved, `notWanted` when draining does not apply to it.
  * It goes only where the taints that the Node has, effects included, keep its successor off.
  */
-export function whyItStaysDrained(live: Pod, { failover }: MoveRules, member: PlacedMember): Held | 'void' | undefined {
+export function whyItStaysDrained(
+  live: Pod,
+  { failover }: MoveRules,
+  member: PlacedMember,
+): Held | 'notWanted' | undefined {
   const taints = member.drained.get(live.spec.nodeName ?? '') ?? [];
-  if (firstUntolerated(live.spec.tolerations ?? [], taints) === undefined) return 'void';
+  if (firstUntolerated(live.spec.tolerations ?? [], taints) === undefined) return 'notWanted';
   const answers = member.reachable !== false;
   const why = answers ? whyNotMoved(live) : whyNotReplaced(live, failover?.onMemberLost?.action);
   return why === undefined ? undefined : { why };

@@ -12,7 +12,7 @@ export function gangMove(pod: Pod, at: string, isStillToGo: (live: Pod) => boole
     strategy: 'GangTimedOut',
     pod,
     from: at,
-    recheck: (live) => (isFinished(live) || !isStillToGo(live) ? 'void' : undefined),
+    recheck: (live) => (isFinished(live) || !isStillToGo(live) ? 'notWanted' : undefined),
     leavesAnyway: true,
     reason: 'GangPodGivenBack',
     heldReason: 'GangPodHeld',

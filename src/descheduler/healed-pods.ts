@@ -78,7 +78,7 @@ export class HealedPods {
     const rules = placed.rulesOf(own);
     return (
       placed.wayOf(rules.workload)?.from === member.name ||
-      whyItStaysTainted(own, rules, member, () => 0) !== 'void' ||
+      whyItStaysTainted(own, rules, member, () => 0) !== 'notWanted' ||
       whyItStaysDrained(own, rules, member) === undefined
     );
   }

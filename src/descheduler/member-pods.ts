@@ -61,7 +61,7 @@ export class MemberPods {
       if (stopped.has(workload) || mover.restMs(move.pod) > 0 || mover.keeps(move)) continue;
       // The member may have recovered since the round began.
       if (signal.aborted || !this.#isToLeave(member)) return { requeueAfterMs: 0 };
-      if ((await mover.move(move, signal)) === 'stop') {
+      if ((await mover.move(move, signal)) === 'workloadHeld') {
         stopped.add(workload);
         // Nothing was asked of the host for a move that people have stopped: all are gone through in one round.
         if (stop.why !== undefined || mover.restMs(move.pod) <= SHORTLY_MS) continue;
@@ -125,14 +125,14 @@ export class MemberPods {
 
   #recheckLost(live: Pod, name: string): Recheck {
     const { placed, lostForMs } = this.#o;
-    if (this.#lostSince(name) === undefined || !isStillIn(live, name, placed)) return 'void';
+    if (this.#lostSince(name) === undefined || !isStillIn(live, name, placed)) return 'notWanted';
     return whyItStaysLost(live, placed.rulesOf(live), lostForMs(name));
   }
 
   #recheckOutOfService(live: Pod, name: string): Recheck {
     const { placed, taintedForMs } = this.#o;
     const member = this.#member(name);
-    if (member === undefined || !isStillIn(live, name, placed)) return 'void';
+    if (member === undefined || !isStillIn(live, name, placed)) return 'notWanted';
     const sinceMs = (taint: Taint): number => taintedForMs(live, name, live.spec.nodeName, taint);
     return whyItStaysOutOfService(live, placed.rulesOf(live), member, sinceMs);
   }
@@ -140,7 +140,7 @@ export class MemberPods {
   #recheckTainted(live: Pod, name: string): Recheck {
     const { placed, taintedForMs } = this.#o;
     const member = this.#o.placed.member(name);
-    if (member === undefined || !isStillIn(live, name, placed)) return 'void';
+    if (member === undefined || !isStillIn(live, name, placed)) return 'notWanted';
     const { paused } = lostMembers(placed.members());
     const sinceMs = (taint: Taint, node: string | undefined): number => taintedForMs(live, name, node, taint);
     return whyItStaysTainted(live, placed.rulesOf(live), member, sinceMs, paused);
@@ -149,7 +149,7 @@ export class MemberPods {
   #recheckDrained(live: Pod, name: string): Recheck {
     const { placed } = this.#o;
     const member = this.#o.placed.member(name);
-    if (member === undefined || !isStillIn(live, name, placed)) return 'void';
+    if (member === undefined || !isStillIn(live, name, placed)) return 'notWanted';
     return whyItStaysDrained(live, placed.rulesOf(live), member);
   }
 }

@@ -195,7 +195,7 @@ export class Migrations {
         const outcome = await this.#move(key, migration, one, pod, signal);
         if (outcome !== 'rests') tries -= 1;
         hasBegun ||= outcome === 'moved';
-        if (outcome === 'stop') break;
+        if (outcome === 'workloadHeld') break;
       }
       const isHeld = isHeard && !hasBegun && step.waiting > step.stays.length;
       const why = isHeld ? (notNow ?? this.#whyHeld(step)) : undefined;
@@ -281,15 +281,15 @@ export class Migrations {
     const migration = placed.migration(key);
     // Deleted, suspended or edited meanwhile.
     if (migration === undefined || migration.metadata.generation !== generation || !isUnderWay(migration))
-      return 'void';
+      return 'notWanted';
     const { from } = migration.spec;
-    if (placed.clusterOf(live.spec.nodeName ?? '') !== from || isFinished(live)) return 'void';
+    if (placed.clusterOf(live.spec.nodeName ?? '') !== from || isFinished(live)) return 'notWanted';
     const not = this.#whyNotNow(migration, one);
     if (not !== undefined) return { why: not, others: true };
     const why = this.#pods.whyStays(live);
     if (why !== undefined) return { why };
     // One of the others does not run well by now: it will be looked at again.
-    return this.#pods.mayGoNow(live, one) ? undefined : 'void';
+    return this.#pods.mayGoNow(live, one) ? undefined : 'notWanted';
   }
 
   #whyNotNow(migration: WorkloadMigration, { workload }: NamedWorkload): string | undefined {

@@ -44,10 +44,10 @@ export class MoveCheck {
   }
 
   /** The live pod, if it should still be moved and fits elsewhere. @throws what the host answers */
-  async look(wanted: WantedMove, signal: AbortSignal): Promise<Found | { stays: 'void' | Held }> {
+  async look(wanted: WantedMove, signal: AbortSignal): Promise<Found | { stays: 'notWanted' | Held }> {
     const { placed, live: pods, underWay } = this.#o;
     const live = await pods.readNow(wanted.pod, signal);
-    if (live === undefined) return { stays: 'void' };
+    if (live === undefined) return { stays: 'notWanted' };
     const { stopped } = this;
     if (stopped !== undefined) return { stays: stopped };
     // After an outage of the host the pod can be read before the watches have caught up with taints and members.
@@ -56,7 +56,7 @@ export class MoveCheck {
     const found = wanted.recheck(live);
     if (found !== undefined) {
       pods.remember(live);
-      if (found === 'void') return { stays: found };
+      if (found === 'notWanted') return { stays: found };
       // For how long is the business of this strategy, which asks again from what was read: others may have their own reasons meanwhile.
       const { forMs: _, ...held } = found;
       return { stays: held };

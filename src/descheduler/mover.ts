@@ -67,8 +67,8 @@ export interface MoverOptions {
   monotonic: () => number;
 }
 
-/** `void`: no longer to be moved. `stop`: held for a reason that applies to the whole workload. */
-export type MoveOutcome = 'moved' | 'held' | 'stop' | 'void';
+/** `notWanted`: no longer to be moved. `workloadHeld`: held for a reason that applies to the whole workload. */
+export type MoveOutcome = 'moved' | 'held' | 'workloadHeld' | 'notWanted';
 
 /**
  * Carries out what strategies want, and is the only one that begins to move pods of members. The pod is read
@@ -153,7 +153,7 @@ export class Mover {
     }
     const pod = this.asRead(wanted.pod);
     const found = pod === wanted.pod ? undefined : wanted.recheck(pod);
-    if (found === 'void') this.#held.forget(wanted);
+    if (found === 'notWanted') this.#held.forget(wanted);
     else if (found !== undefined) this.#held.record(wanted, found.why);
     return found !== undefined;
   }
@@ -168,7 +168,7 @@ export class Mover {
   /** Throws errors of the host's API; a pod that changed or disappeared meanwhile is not an error. */
   async move(wanted: WantedMove, signal: AbortSignal): Promise<MoveOutcome> {
     const outcome = await this.#try(wanted, signal);
-    if (outcome === 'moved' || outcome === 'void') this.#held.forget(wanted);
+    if (outcome === 'moved' || outcome === 'notWanted') this.#held.forget(wanted);
     return outcome;
   }
 
@@ -182,7 +182,7 @@ export class Mover {
     if (this.#waitsForOthers(wanted)) {
       this.#held.keep(wanted, 'as many pods of its ReplicaSet as may be are being replaced now');
       this.leave(pod, TURN_MS);
-      return 'stop';
+      return 'workloadHeld';
     }
     try {
       let found = await this.#check.look(wanted, signal);
@@ -190,13 +190,13 @@ export class Mover {
       if ('live' in found && (await pacer.turn(from, signal))) {
         // While waiting, the member may have recovered, capacity may be taken, or the pod may have changed: an eviction with
         // an outdated version fails, but still uses up the disruption budget for two minutes.
-        found = signal.aborted ? { stays: 'void' } : await this.#check.look(wanted, signal);
+        found = signal.aborted ? { stays: 'notWanted' } : await this.#check.look(wanted, signal);
       }
-      if (!('live' in found)) return found.stays === 'void' ? 'void' : this.#hold(wanted, found.stays);
+      if (!('live' in found)) return found.stays === 'notWanted' ? 'notWanted' : this.#hold(wanted, found.stays);
       const { live, set, lost = false } = found;
       const { resourceVersion } = live.metadata;
       if (set !== undefined) {
-        if (!(await this.#release(live, set, lost, signal))) return 'void';
+        if (!(await this.#release(live, set, lost, signal))) return 'notWanted';
       } else {
         await this.#write(
           live,
@@ -207,7 +207,7 @@ export class Mover {
       this.#report.moved(wanted, set === undefined ? 'evicted' : lost ? 'waits' : 'released');
       return 'moved';
     } catch (error) {
-      if (isNotFound(error) || isConflict(error)) return 'void';
+      if (isNotFound(error) || isConflict(error)) return 'notWanted';
       if (error instanceof ApiError && error.code === 429) {
         return this.#hold(wanted, { why: budgetInWords(pod), forMs: BUDGET_MS, others: true });
       }
@@ -277,7 +277,7 @@ export class Mover {
   #hold(wanted: WantedMove, { why, forMs = SHOWN_MS, others }: Held): MoveOutcome {
     this.#left.set(wanted.pod.metadata.uid ?? '', this.#o.monotonic() + forMs);
     this.#held.record(wanted, why);
-    return others === true ? 'stop' : 'held';
+    return others === true ? 'workloadHeld' : 'held';
   }
 }
 

@@ -30,9 +30,9 @@ export function whyItStaysOutOfService(
   { failover }: MoveRules,
   member: PlacedMember,
   sinceMs: (taint: Taint) => number,
-): Held | 'void' | undefined {
+): Held | 'notWanted' | undefined {
   const taints = member.outOfService.get(live.spec.nodeName ?? '');
-  if (taints === undefined) return 'void';
+  if (taints === undefined) return 'notWanted';
   if (failover?.onMemberLost?.action === 'Hold') return { why: 'its policy says Hold' };
   const why = whyNotMadeAnew(live);
   if (why !== undefined) return { why: `${why}; kubectl delete pod ends it at once` };

@@ -175,7 +175,7 @@ export class Rebalancers {
       return { reason: 'Progressing', message };
     }
     const move = rebalanceMove(found, object.metadata.name, (live) =>
-      this.#asksFor(object, reference) ? this.#recheck(live, uid, found.from) : 'void',
+      this.#asksFor(object, reference) ? this.#recheck(live, uid, found.from) : 'notWanted',
     );
     if (mover.restMs(found.pod) === 0 && !mover.keeps(move) && !this.#moving.has(uid)) {
       this.#moving.add(uid);
@@ -207,13 +207,13 @@ export class Rebalancers {
 
   #recheck(live: Pod, workloadUid: string, from: string): Recheck {
     const { placed } = this.#o;
-    if (placed.clusterOf(live.spec.nodeName ?? '') !== from || isFinished(live)) return 'void';
-    if (silentMembers(placed.members()).has(from) || placed.betterPlace(live, from) === undefined) return 'void';
+    if (placed.clusterOf(live.spec.nodeName ?? '') !== from || isFinished(live)) return 'notWanted';
+    if (silentMembers(placed.members()).has(from) || placed.betterPlace(live, from) === undefined) return 'notWanted';
     // Of Jobs, too: somebody named this one.
     const own = whyNotMoved(live);
     if (own !== undefined) return { why: own };
     // One is on its way, or does not run well: it will be looked at again.
-    return this.#areAllWell(this.#podsOf(workloadUid)) ? undefined : 'void';
+    return this.#areAllWell(this.#podsOf(workloadUid)) ? undefined : 'notWanted';
   }
 
   #podsOf(workloadUid: string): readonly Pod[] {

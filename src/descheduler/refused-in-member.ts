@@ -67,7 +67,7 @@ export class RefusedInMember {
       const wanted = this.#wanted(found);
       if (mover.keeps(wanted)) continue;
       const outcome = await mover.move(wanted, signal);
-      if (outcome === 'stop') break;
+      if (outcome === 'workloadHeld') break;
       if (outcome === 'moved') {
         left -= 1;
         lookAfterMs = LOOK_MS;
@@ -111,7 +111,7 @@ export class RefusedInMember {
   #recheck(live: Pod, { cluster }: RefusedPod): Recheck {
     const { placed, clock } = this.#o;
     const still = hasBegun(live) ? undefined : placed.refusalOf(live);
-    if (still?.cluster !== cluster || !still.triesNext || still.at + PATIENCE_MS > clock()) return 'void';
+    if (still?.cluster !== cluster || !still.triesNext || still.at + PATIENCE_MS > clock()) return 'notWanted';
     const own = whyItStays(live);
     if (own !== undefined) return { why: own };
     // The cached status may be outdated.

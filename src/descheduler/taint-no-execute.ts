@@ -50,8 +50,8 @@ export function whyItStaysTainted(
   member: PlacedMember,
   sinceMs: SinceMs,
   paused?: string,
-): Held | 'void' | undefined {
-  if (soonestTaint(live, rules, member, sinceMs) === undefined) return 'void';
+): Held | 'notWanted' | undefined {
+  if (soonestTaint(live, rules, member, sinceMs) === undefined) return 'notWanted';
   const answers = member.reachable !== false;
   const why = answers ? whyNotMoved(live) : whyNotReplaced(live, rules.failover?.onMemberLost?.action);
   if (why !== undefined) return { why };

@@ -63,7 +63,7 @@ export class UnhealthyPods {
       const wanted = unhealthyMove(pod, cluster, illForMs, (live) => this.#recheck(live, group, look, workloadUid));
       if (mover.keeps(wanted)) continue;
       const outcome = await mover.move(wanted, signal);
-      if (outcome === 'stop') return 'done';
+      if (outcome === 'workloadHeld') return 'done';
       if (outcome === 'moved') left -= 1;
       if (left === 0) return 'done';
       if (left <= atMost - AT_ONCE) return 'again';
@@ -95,10 +95,10 @@ export class UnhealthyPods {
     workloadUid: string,
   ): Recheck {
     const { placed, ages, records } = this.#o;
-    if (placed.clusterOf(live.spec.nodeName ?? '') !== cluster || !isIllInMember(live)) return 'void';
+    if (placed.clusterOf(live.spec.nodeName ?? '') !== cluster || !isIllInMember(live)) return 'notWanted';
     const afterMs = unhealthyAfterMs(placed.rulesOf(live).failover);
     const { illForMs } = ages.of(workloadUid, live.metadata.uid ?? '');
-    if (afterMs === undefined || illForMs < afterMs) return 'void';
+    if (afterMs === undefined || illForMs < afterMs) return 'notWanted';
     const ill = `(${illnessOf(live)})`;
     const own = whyNotMovedAtWill(live);
     if (own !== undefined) return { why: `${own} ${ill}` };

@@ -25,8 +25,8 @@ export interface Held {
   readonly others?: boolean;
 }
 
-/** A strategy's answer for the live pod: undefined: move it; `void`: it need not be moved any more; else why it is held. */
-export type Recheck = 'void' | Held | undefined;
+/** A strategy's answer for the live pod: undefined: move it; `notWanted`: it need not be moved any more; else why it is held. */
+export type Recheck = 'notWanted' | Held | undefined;
 
 /** A pod that one strategy wants elsewhere. */
 export interface WantedMove {

@@ -9,7 +9,7 @@ export function gangEvictions(mover: Pick<Mover, 'move'>, stop: Pick<MovesStop, 
     giveBack: async (pod, at, isStillToGo, signal) => {
       const outcome = await mover.move(gangMove(pod, at, isStillToGo), signal);
       if (outcome === 'moved') return 'gone';
-      if (outcome === 'void') return 'void';
+      if (outcome === 'notWanted') return 'notWanted';
       return stop.why === undefined ? 'held' : 'stopped';
     },
   };

@@ -100,9 +100,9 @@ class World {
     }));
   }
 
-  #move({ strategy, pod, from, recheck }: WantedMove): 'moved' | 'held' | 'void' {
+  #move({ strategy, pod, from, recheck }: WantedMove): 'moved' | 'held' | 'notWanted' {
     const found = recheck(pod);
-    if (found === 'void') return 'void';
+    if (found === 'notWanted') return 'notWanted';
     if (found !== undefined) {
       this.held.push(found.why);
       return 'held';

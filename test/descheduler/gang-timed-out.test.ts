@@ -31,15 +31,15 @@ test('a pod of a gang gives back what it has without a place elsewhere, as the v
 
 test('its disruption budget holds, and one that has ended meanwhile is left alone', async () => {
   room.api.fault = ({ path }) => (path.endsWith('/eviction') ? { code: 429, reason: 'TooManyRequests' } : undefined);
-  expect(await move()).toBe('stop');
+  expect(await move()).toBe('workloadHeld');
   expect(room.events.map(({ reason }) => reason)).toEqual(['GangPodHeld']);
   room.api.fault = undefined;
   room.api.edit('/api/v1/namespaces/shop/pods/web-1-1', { status: { phase: 'Succeeded' } });
-  expect(await move()).toBe('void');
+  expect(await move()).toBe('notWanted');
 });
 
 test('one whose gang got all of its nodes meanwhile stays, by what the pod is right before it would go', async () => {
   room.api.edit('/api/v1/namespaces/shop/pods/web-1-1', { status: { startTime: '2026-01-01T00:00:00Z' } });
-  expect(await move(({ status }) => status?.startTime === undefined)).toBe('void');
+  expect(await move(({ status }) => status?.startTime === undefined)).toBe('notWanted');
   expect([evictions(), room.events]).toEqual([[], []]);
 });

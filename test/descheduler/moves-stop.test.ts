@@ -152,7 +152,7 @@ describe('moves', () => {
     expect(room.evictions()).toEqual([]);
     expect(room.told('GangPodHeld')[0]).toContain(STOPPED);
     room.stopMoves(undefined);
-    expect(await gangs.giveBack(pod, 'east', () => false, signal)).toBe('void');
+    expect(await gangs.giveBack(pod, 'east', () => false, signal)).toBe('notWanted');
     room.api.fault = ({ path }) => (path.endsWith('/eviction') ? { code: 429, reason: 'TooManyRequests' } : undefined);
     expect(await gangs.giveBack(pod, 'east', () => true, signal)).toBe('held');
     room.api.fault = undefined;

@@ -110,9 +110,9 @@ function pods(): Pod[] {
   }));
 }
 
-function move({ strategy, pod, from, recheck }: WantedMove): 'moved' | 'held' | 'void' {
+function move({ strategy, pod, from, recheck }: WantedMove): 'moved' | 'held' | 'notWanted' {
   const found = recheck(pod);
-  if (found !== undefined || held) return found === 'void' ? 'void' : 'held';
+  if (found !== undefined || held) return found === 'notWanted' ? 'notWanted' : 'held';
   moved.push(`${strategy} ${from}`);
   fleet.pods = fleet.pods.filter(({ uid }) => uid !== pod.metadata.name);
   fleet.place();

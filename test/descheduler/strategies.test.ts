@@ -231,14 +231,14 @@ describe('a taint of effect NoExecute', () => {
   });
 
   test('counts on the virtual node of the pod only', () => {
-    expect(stays(web({ nodeName: 'east-gpu' }), member())).toBe('void');
+    expect(stays(web({ nodeName: 'east-gpu' }), member())).toBe('notWanted');
   });
 
   test('lets a pod stay that tolerates it, for as long as it does', () => {
     const tolerations = [{ key: 'k', operator: 'Exists', tolerationSeconds: 10 }];
     expect(stays(web({ tolerations }), member(), rules(), 4_000)).toMatchObject({ forMs: 6_000 });
     expect(stays(web({ tolerations }), member(), rules(), 10_000)).toBeUndefined();
-    expect(stays(web({ tolerations: [{ operator: 'Exists' }] }), member(), rules(), 9e9)).toBe('void');
+    expect(stays(web({ tolerations: [{ operator: 'Exists' }] }), member(), rules(), 9e9)).toBe('notWanted');
   });
 
   test('moves the pod when the first of several is tolerated no longer, each by its own age', () => {
@@ -299,11 +299,11 @@ describe('a taint of effect NoExecute', () => {
         /for so long/,
       ],
       ['but after it', tolerating({ tolerationSeconds: 10 }), rules(), {}, 10_000, undefined],
-      ['on another node it is none of its business', web({ nodeName: 'east-gpu' }), rules(), {}, 9e9, 'void'],
-      ['nor once the word does not count', web(), rules(), { outOfService: new Map() }, 9e9, 'void'],
+      ['on another node it is none of its business', web({ nodeName: 'east-gpu' }), rules(), {}, 9e9, 'notWanted'],
+      ['nor once the word does not count', web(), rules(), { outOfService: new Map() }, 9e9, 'notWanted'],
     ])('%s', (_, pod, own, more, sinceMs, why) => {
       const found = whyItStaysOutOfService(pod, own, { ...fenced, ...more }, () => sinceMs);
-      if (why === undefined || why === 'void') expect(found).toBe(why);
+      if (why === undefined || why === 'notWanted') expect(found).toBe(why);
       else expect(found).toMatchObject({ why: expect.stringMatching(why) as string });
     });
 
@@ -325,24 +325,24 @@ describe('a taint of effect NoExecute', () => {
       ['of a Job, too', controlled('batch/v1', 'Job'), {}, undefined],
       ['of a DaemonSet stays', controlled('apps/v1', 'DaemonSet'), {}, /one pod for each node/],
       ['with claims stays', web(CLAIM), {}, /its data are there/],
-      ['on another node it is none of its business', web({ nodeName: 'east-gpu' }), {}, 'void'],
+      ['on another node it is none of its business', web({ nodeName: 'east-gpu' }), {}, 'notWanted'],
       [
         'nor for a pod that tolerates it',
         web({ tolerations: [{ key: 'spillway.dev/drain', operator: 'Exists' }] }),
         {},
-        'void',
+        'notWanted',
       ],
       [
         'nor for one that tolerates it with its effect',
         web({ tolerations: [{ ...DRAIN, operator: 'Exists' }] }),
         {},
-        'void',
+        'notWanted',
       ],
       [
         'nor for one that tolerates all of that effect',
         web({ tolerations: [{ operator: 'Exists', effect: 'NoSchedule' }] }),
         {},
-        'void',
+        'notWanted',
       ],
       [
         'one that tolerates another effect of it goes',
@@ -356,7 +356,7 @@ describe('a taint of effect NoExecute', () => {
         { drained: new Map([['east', [DRAIN, { ...DRAIN, effect: 'NoExecute' }]]]) },
         undefined,
       ],
-      ['nor once that is taken back', web(), { drained: new Map() }, 'void'],
+      ['nor once that is taken back', web(), { drained: new Map() }, 'notWanted'],
       [
         'while the member does not answer a StatefulSet keeps its pod',
         controlled('apps/v1', 'StatefulSet'),

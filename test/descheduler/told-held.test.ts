@@ -48,7 +48,7 @@ test('why a pod stays is known of each strategy, and of another one that keeps i
     'it is busy',
     'it is tolerated',
   ]);
-  await mover.move({ ...migrated, recheck: () => 'void' }, signal);
+  await mover.move({ ...migrated, recheck: () => 'notWanted' }, signal);
   expect(mover.whyHeld(pod, 'Migrate')).toBeUndefined();
   mover.gaveBack(pod, 300_000);
   expect(mover.whyHeld(pod, 'Migrate')).toMatch(/^it was given back to its ReplicaSet/);

@@ -394,7 +394,7 @@ describe('what is asked of a pod right before it goes', () => {
       restMs: () => 0,
       keeps: () => false,
       move: async (move: WantedMove) =>
-        await Promise.resolve(moves.push(move) > 0 ? ('held' as const) : ('void' as const)),
+        await Promise.resolve(moves.push(move) > 0 ? ('held' as const) : ('notWanted' as const)),
     };
     const illness = new IllPods({ placed, ages, mover, records, clock });
     const unhealthy = new UnhealthyPods({ placed, mover, records, ill: illness, ages, clock });
@@ -417,7 +417,7 @@ describe('what is asked of a pod right before it goes', () => {
     };
     return { pod, others, recheck };
   }
-  const why = (found: Recheck): string => (found === undefined || found === 'void' ? String(found) : found.why);
+  const why = (found: Recheck): string => (found === undefined || found === 'notWanted' ? String(found) : found.why);
 
   test('it may go as long as nothing changed', async () => {
     expect(await (await wanted()).recheck()).toBeUndefined();
@@ -426,13 +426,13 @@ describe('what is asked of a pod right before it goes', () => {
   test('the policy as it is now: it is no longer to be moved, or later', async () => {
     const { recheck } = await wanted();
     await place({ tolerationSeconds: 600 });
-    expect(await recheck()).toBe('void');
+    expect(await recheck()).toBe('notWanted');
     room.place('p', TIERS);
     await room.seen(
       'the policy is known',
       () => room.process.view.policies.get('shop/p')?.policy?.spec.failover === undefined,
     );
-    expect(await recheck()).toBe('void');
+    expect(await recheck()).toBe('notWanted');
   });
 
   test('whether another one is well elsewhere: those in the same member do not count', async () => {

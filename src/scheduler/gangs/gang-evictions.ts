@@ -1,7 +1,7 @@
 import type { Pod } from '../../kube/core-v1.ts';
 
-/** `held`: it stays for now. `stopped`: so do all others, whatever pod it is. `void`: it is not to go any more, or has changed. */
-export type GaveBack = 'gone' | 'held' | 'stopped' | 'void';
+/** `held`: it stays for now. `stopped`: so do all others, whatever pod it is. `notWanted`: it is not to go any more, or has changed. */
+export type GaveBack = 'gone' | 'held' | 'stopped' | 'notWanted';
 
 /** Evicts pods of gangs that give back what they have. Done by whoever evicts pods for any reason, at its pace. */
 export interface GangEvictions {

@@ -120,7 +120,7 @@ async function keep(
         await beforeEviction(api, name, () => isStillToGo(podOf(api, name)));
         if (!isStillToGo(podOf(api, name))) {
           kept.push(name);
-          return 'void';
+          return 'notWanted';
         }
         evicted.push(name);
         return gaveBack(name);
