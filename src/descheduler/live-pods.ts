@@ -1,11 +1,13 @@
 import { LRUCache } from 'lru-cache';
 import type { KubeClient } from '../kube/client.ts';
 import type { Pod } from '../kube/core-v1.ts';
-import { isForbidden, isNotFound } from '../kube/errors.ts';
+import { isNotFound, isRightMissing } from '../kube/errors.ts';
 import { atMost } from '../kube/lru-limit.ts';
 import { PODS } from '../kube/resource.ts';
 import { get } from '../kube/verbs.ts';
+import { heldUnread, isOfOnePod } from './eviction-refusal.ts';
 import type { MissingRights } from './missing-rights.ts';
+import type { Held } from './wanted-move.ts';
 import { withoutBulk } from './without-bulk.ts';
 
 const REMEMBERED = 10_000;
@@ -28,28 +30,34 @@ export class LivePods {
     return known?.metadata.resourceVersion === pod.metadata.resourceVersion ? (known ?? pod) : pod;
   }
 
-  /** The live pod, read only if its resourceVersion changed since the last read; undefined when it is gone, being deleted, or may not be read. */
+  /** The live pod, read only if its resourceVersion changed since the last read; undefined when it is gone, being deleted, or cannot be read. */
   async read(pod: Pod, signal: AbortSignal): Promise<Pod | undefined> {
     const known = this.asRead(pod);
     if (known !== pod) return known;
-    const { namespace = '' } = pod.metadata;
-    if (this.#rights.in(namespace)) return undefined;
-    try {
-      const live = await this.readNow(pod, signal);
-      return live === undefined ? undefined : this.remember(live);
-    } catch (error) {
-      if (isNotFound(error)) return undefined;
-      if (!isForbidden(error)) throw error;
-      this.#rights.note(namespace, error);
-      return undefined;
-    }
+    if (this.#rights.in(pod.metadata.namespace ?? '')) return undefined;
+    const found = await this.readNow(pod, signal);
+    return 'live' in found ? this.remember(found.live) : undefined;
   }
 
-  /** Undefined when another pod has its name, or it is being deleted: the caches will catch up. @throws what the host answers */
-  async readNow({ metadata }: Pod, signal: AbortSignal): Promise<Pod | undefined> {
-    const { namespace, name, uid } = metadata;
-    const live = await get<Pod>(this.#host, PODS, { namespace, name }, { signal });
-    return live.metadata.uid === uid && live.metadata.deletionTimestamp === undefined ? live : undefined;
+  /**
+   * Or why it stays for now: it may not be read, or the host fails at this one. Not wanted when another pod has its name, or it is being deleted: the
+   * caches will catch up. @throws what the host answers that says nothing of the pod
+   */
+  async readNow({ metadata }: Pod, signal: AbortSignal): Promise<{ live: Pod } | { stays: 'notWanted' | Held }> {
+    const { namespace = '', name, uid } = metadata;
+    try {
+      const live = await get<Pod>(this.#host, PODS, { namespace, name }, { signal });
+      const isIt = live.metadata.uid === uid && live.metadata.deletionTimestamp === undefined;
+      return isIt ? { live } : { stays: 'notWanted' };
+    } catch (error) {
+      if (isNotFound(error)) return { stays: 'notWanted' };
+      if (isRightMissing(error)) {
+        this.#rights.note(namespace, error);
+        return { stays: this.#rights.held(namespace) };
+      }
+      if (!isOfOnePod(error)) throw error;
+      return { stays: heldUnread(error) };
+    }
   }
 
   remember(live: Pod): Pod {

@@ -43,11 +43,12 @@ export class MoveCheck {
     this.#o = options;
   }
 
-  /** The live pod, if it should still be moved and fits elsewhere. @throws what the host answers */
+  /** The live pod, if it should still be moved and fits elsewhere. @throws what the host answers that says nothing of the pod */
   async look(wanted: WantedMove, signal: AbortSignal): Promise<Found | { stays: 'notWanted' | Held }> {
     const { placed, live: pods, underWay } = this.#o;
-    const live = await pods.readNow(wanted.pod, signal);
-    if (live === undefined) return { stays: 'notWanted' };
+    const read = await pods.readNow(wanted.pod, signal);
+    if (!('live' in read)) return read;
+    const { live } = read;
     const { stopped } = this;
     if (stopped !== undefined) return { stays: stopped };
     // After an outage of the host the pod can be read before the watches have caught up with taints and members.

@@ -2,13 +2,12 @@ import { LRUCache } from 'lru-cache';
 import type { Logger } from 'pino';
 import { releasedFrom } from '../api/released.ts';
 import type { KubeClient } from '../kube/client.ts';
-import { isReady } from '../kube/conditions.ts';
 import type { Pod } from '../kube/core-v1.ts';
-import { ApiError, isConflict, isForbidden, isNotFound, hasManyBudgets } from '../kube/errors.ts';
 import type { EventRecorder } from '../kube/event-recorder.ts';
 import { atMost } from '../kube/lru-limit.ts';
 import { PODS } from '../kube/resource.ts';
 import { evict, patch } from '../kube/verbs.ts';
+import { evictionRefusal, heldByHost, mayBeDone, REFUSED_MS } from './eviction-refusal.ts';
 import { HeldMoves } from './held-moves.ts';
 import { LivePods } from './live-pods.ts';
 import { MissingRights } from './missing-rights.ts';
@@ -28,12 +27,6 @@ import { isLost } from '../placement/lost-members.ts';
 import type { PlacedPods, SurgingSet } from '../placement/placed-pods.ts';
 import type { Held, Strategy, WantedMove } from './wanted-move.ts';
 
-/** Retry delay when a disruption budget refuses the eviction (ms). */
-const BUDGET_MS = 5_000;
-/** How long a pod is held that no eviction is possible of: somebody has to take a budget away (ms). */
-const MANY_BUDGETS_MS = 60_000;
-export const MANY_BUDGETS =
-  'more than one disruption budget chooses it, and Kubernetes evicts no such pod: leave it one';
 /** Delay between reports of one pod in dry-run mode (ms). */
 const DRY_RUN_MS = 60_000;
 /** Most time the caches need to show an eviction (ms). */
@@ -165,7 +158,7 @@ export class Mover {
     return this.#held.why(pod, strategy) ?? (this.restMs(pod) > 0 ? this.#held.lastOf(pod) : undefined);
   }
 
-  /** Throws errors of the host's API; a pod that changed or disappeared meanwhile is not an error. */
+  /** Throws what the host answers that says nothing of the pod, as when it cannot be reached; one that changed or disappeared meanwhile is not an error. */
   async move(wanted: WantedMove, signal: AbortSignal): Promise<MoveOutcome> {
     const outcome = await this.#try(wanted, signal);
     if (outcome === 'moved' || outcome === 'notWanted') this.#held.forget(wanted);
@@ -184,17 +177,17 @@ export class Mover {
       this.leave(pod, TURN_MS);
       return 'workloadHeld';
     }
+    let found = await this.#check.look(wanted, signal);
+    if ('live' in found && this.#o.dryRun && wanted.strategy !== 'GangTimedOut') return this.#pretend(wanted);
+    if ('live' in found && (await pacer.turn(from, signal))) {
+      // While waiting, the member may have recovered, capacity may be taken, or the pod may have changed: an eviction with
+      // an outdated version fails, but still uses up the disruption budget for two minutes.
+      found = signal.aborted ? { stays: 'notWanted' } : await this.#check.look(wanted, signal);
+    }
+    if (!('live' in found)) return found.stays === 'notWanted' ? 'notWanted' : this.#hold(wanted, found.stays);
+    const { live, set, lost = false } = found;
+    const { resourceVersion } = live.metadata;
     try {
-      let found = await this.#check.look(wanted, signal);
-      if ('live' in found && this.#o.dryRun && wanted.strategy !== 'GangTimedOut') return this.#pretend(wanted);
-      if ('live' in found && (await pacer.turn(from, signal))) {
-        // While waiting, the member may have recovered, capacity may be taken, or the pod may have changed: an eviction with
-        // an outdated version fails, but still uses up the disruption budget for two minutes.
-        found = signal.aborted ? { stays: 'notWanted' } : await this.#check.look(wanted, signal);
-      }
-      if (!('live' in found)) return found.stays === 'notWanted' ? 'notWanted' : this.#hold(wanted, found.stays);
-      const { live, set, lost = false } = found;
-      const { resourceVersion } = live.metadata;
       if (set !== undefined) {
         if (!(await this.#release(live, set, lost, signal))) return 'notWanted';
       } else {
@@ -203,21 +196,28 @@ export class Mover {
           async () => await evict(host, { namespace, name }, { uid, resourceVersion }, { signal }),
         );
       }
-      this.#sent.set(uid ?? '', true);
-      this.#report.moved(wanted, set === undefined ? 'evicted' : lost ? 'waits' : 'released');
-      return 'moved';
     } catch (error) {
-      if (isNotFound(error) || isConflict(error)) return 'notWanted';
-      if (error instanceof ApiError && error.code === 429) {
-        return this.#hold(wanted, { why: budgetInWords(pod), forMs: BUDGET_MS, others: true });
-      }
-      if (hasManyBudgets(error)) {
-        return this.#hold(wanted, { why: MANY_BUDGETS, forMs: MANY_BUDGETS_MS, others: true });
-      }
-      if (!isForbidden(error) && !isRefused(error)) throw error;
-      this.#rights.note(namespace, error);
-      return this.#hold(wanted, this.#rights.held(namespace));
+      return this.#refused(wanted, error);
     }
+    this.#sent.set(uid ?? '', true);
+    this.#report.moved(wanted, set === undefined ? 'evicted' : lost ? 'waits' : 'released');
+    return 'moved';
+  }
+
+  /** What the host answers about this pod holds it up, with its workload, and nobody else. @throws what says nothing of the pod */
+  #refused(wanted: WantedMove, error: unknown): MoveOutcome {
+    const { pod } = wanted;
+    const { namespace = '' } = pod.metadata;
+    const refusal = evictionRefusal(error);
+    if (refusal === 'changed') return 'notWanted';
+    if (refusal === 'unheard') {
+      // It may be the one that the host hangs at: the others have their turns first.
+      this.leave(pod, REFUSED_MS);
+      throw error;
+    }
+    if (refusal !== 'noRight') return this.#hold(wanted, heldByHost(refusal, error, pod));
+    this.#rights.note(namespace, error);
+    return this.#hold(wanted, this.#rights.held(namespace));
   }
 
   #isLost(name: string): boolean {
@@ -251,7 +251,7 @@ export class Mover {
       return true;
     } catch (error) {
       // Without an answer the patch may have been applied: the watch shows it, or the entry expires.
-      if (refuses(error)) releases.forget(live);
+      if (!mayBeDone(error)) releases.forget(live);
       throw error;
     }
   }
@@ -262,7 +262,7 @@ export class Mover {
     try {
       await send();
     } catch (error) {
-      if (refuses(error)) takeBack();
+      if (!mayBeDone(error)) takeBack();
       throw error;
     }
   }
@@ -279,22 +279,4 @@ export class Mover {
     this.#held.record(wanted, why);
     return others === true ? 'workloadHeld' : 'held';
   }
-}
-
-/** The API server's message does not tell whether the budget can ever allow the eviction. */
-function budgetInWords(pod: Pod): string {
-  const why = 'its disruption budget allows no eviction now';
-  return isReady(pod)
-    ? why
-    : `${why} (the pod is not Ready, so the budget counts it as lost; with unhealthyPodEvictionPolicy: AlwaysAllow such pods may go)`;
-}
-
-/** The host has answered that it does not do it. Everything else says nothing about that: what etcd was asked to store it may yet. */
-function refuses(error: unknown): boolean {
-  return (error instanceof ApiError && error.code < 500 && error.code !== 408) || hasManyBudgets(error);
-}
-
-/** Refused by an admission policy (422). */
-function isRefused(error: unknown): boolean {
-  return error instanceof ApiError && error.code === 422;
 }

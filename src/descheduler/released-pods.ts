@@ -2,7 +2,7 @@ import { asOwned, type Released, releasedFrom } from '../api/released.ts';
 import type { KubeClient } from '../kube/client.ts';
 import { isReady } from '../kube/conditions.ts';
 import type { Pod } from '../kube/core-v1.ts';
-import { ApiError, describeError, hasManyBudgets, isConflict, isNotFound } from '../kube/errors.ts';
+import { isNotFound } from '../kube/errors.ts';
 import type { KubeObject } from '../kube/object.ts';
 import { controllerOf } from '../kube/owner-references.ts';
 import { PODS, REPLICA_SETS } from '../kube/resource.ts';
@@ -10,6 +10,7 @@ import { evict, get, patch } from '../kube/verbs.ts';
 import type { HandlerResult } from '../kube/workqueue.ts';
 import { lostMembers } from '../placement/lost-members.ts';
 import type { PlacedMember, PlacedPods } from '../placement/placed-pods.ts';
+import { evictionRefusal, refusalInWords } from './eviction-refusal.ts';
 import { healStep, isHealed, strandedStep } from './heal-step.ts';
 import { type ChosenReason, HealedPods } from './healed-pods.ts';
 import { replacedAfterMs, whyItStaysLost } from './member-lost.ts';
@@ -24,7 +25,6 @@ import {
   type ReplicaSetFacts,
 } from './release-step.ts';
 import { releaseSteps } from './release-turns.ts';
-import { MANY_BUDGETS } from './mover.ts';
 import { withWordsThatCount } from './out-of-service.ts';
 import type { Releases, Unadopted } from './releases.ts';
 import { onHealOf, purgeRules } from './purge-mode.ts';
@@ -88,7 +88,17 @@ export class ReleasedPods {
       this.#forgetTimes(setUid);
       return { requeueAfterMs: LOOK_MS };
     }
-    for (const pod of releases.unadopted(setUid)) await this.#endIfNobodys(pod, setUid, signal);
+    // One that cannot be ended keeps none of the others.
+    const failures: unknown[] = [];
+    const failed = (error: unknown): number => failures.push(error);
+    for (const one of releases.unadopted(setUid)) await this.#endIfNobodys(one, setUid, signal).catch(failed);
+    const result = await this.#takeSteps(setUid, failed, signal);
+    if (failures.length > 0) throw failures[0];
+    return result;
+  }
+
+  async #takeSteps(setUid: string, failed: (error: unknown) => void, signal: AbortSignal): Promise<HandlerResult> {
+    const { placed, releases } = this.#o;
     const [first] = releases.of(setUid);
     if (first === undefined) {
       this.#forgetTimes(setUid);
@@ -108,13 +118,10 @@ export class ReleasedPods {
     const live = await this.#read(first, releasedFrom(first)?.replicaSet ?? '', setUid, signal);
     if (placed.problem !== undefined) return { requeueAfterMs: LOOK_MS };
     const steps = this.#steps(setUid, live);
-    const failures: unknown[] = [];
     for (const step of steps) {
       if (signal.aborted) break;
-      if (step.kind !== 'wait') await this.#carryOut(step, signal).catch((error: unknown) => failures.push(error));
+      if (step.kind !== 'wait') await this.#carryOut(step, signal).catch(failed);
     }
-    // One that cannot be ended keeps none of the others.
-    if (failures.length > 0) throw failures[0];
     const isBehind = live !== undefined && live.ready < readyOf(placed.ofController(setUid));
     return { requeueAfterMs: isBehind ? BEHIND_MS : LOOK_MS };
   }
@@ -253,7 +260,7 @@ export class ReleasedPods {
         await this.#giveBack(live, released, step.why, signal);
       } else {
         await this.#evict(live, released, step.why, signal).catch(async (error: unknown) => {
-          if (step.why !== 'NoReplicas' || !isRefused(error)) throw error;
+          if (step.why !== 'NoReplicas' || !isRefusal(error)) throw error;
           await this.#giveBack(live, released, step.why, signal);
         });
       }
@@ -272,22 +279,15 @@ export class ReleasedPods {
 
   /** Throws what is not known to be refused for good, nor to pass. */
   #failed(step: EndStep, error: unknown): void {
-    if (isNotFound(error) || isConflict(error)) return;
-    if (!isRefused(error)) {
-      this.#fails(step, error);
-      throw error;
-    }
-    this.#failsSince.delete(step.pod.metadata.uid ?? '');
-    if (isRefusedByBudget(error)) this.#report.stays(step, budgetInWords(step));
-    else if (hasManyBudgets(error)) this.#report.stays(step, MANY_BUDGETS);
-    else this.#report.stays(step, `the host does not let Spillway: ${describeError(error)}`);
-  }
-
-  /** The host answers with something else, such as that a webhook is down, or with the code that a webhook chose. */
-  #fails(step: EndStep, error: unknown): void {
-    if (!(error instanceof ApiError)) return;
-    if (this.#since(this.#failsSince, step.pod.metadata.uid ?? '', true) < FAILING_MS) return;
-    this.#report.stays(step, `the host fails to do it: ${describeError(error)}`, String(error.code));
+    const refusal = evictionRefusal(error);
+    if (refusal === 'changed') return;
+    if (refusal === 'unheard') throw error;
+    const isNobodys = step.kind === 'evict' && step.why === 'Gone';
+    const why = refusalInWords(refusal, error, isNobodys ? NOBODYS : '');
+    const { uid = '' } = step.pod.metadata;
+    const failsForMs = this.#since(this.#failsSince, uid, refusal === 'fails');
+    if (refusal !== 'fails' || failsForMs >= FAILING_MS) this.#report.stays(step, why, refusal);
+    if (refusal === 'fails') throw error;
   }
 
   async #giveBack(live: Pod, released: Released, why: GiveBackReason, signal: AbortSignal): Promise<void> {
@@ -306,11 +306,9 @@ export class ReleasedPods {
   }
 }
 
-function budgetInWords(step: EndStep): string {
-  const words = 'its disruption budget allows no eviction now';
-  if (step.kind !== 'evict' || step.why !== 'Gone') return words;
-  return `${words}, which may last as long as the budget chooses this pod; delete the pod, or the budget if it is for nothing else`;
-}
+/** What is said of a budget to which nobody comes in the place of the pod. */
+const NOBODYS =
+  ', which may last as long as the budget chooses this pod; delete the pod, or the budget if it is for nothing else';
 
 /** What is said of the pod may be old. One that waits for its member needs to know that all of it can be relied on. */
 function isUnanswered(pod: Pod, member: PlacedMember | undefined): boolean {
@@ -318,14 +316,9 @@ function isUnanswered(pod: Pod, member: PlacedMember | undefined): boolean {
   return member.reachable === false || (releasedFrom(pod)?.lost === true && !isHealed(member));
 }
 
-function isRefusedByBudget(error: unknown): boolean {
-  return error instanceof ApiError && error.code === 429;
-}
-
-/** By a disruption budget, by several, or by admission. */
-function isRefused(error: unknown): boolean {
-  if (isRefusedByBudget(error) || hasManyBudgets(error)) return true;
-  return error instanceof ApiError && (error.code === 403 || error.code === 422);
+/** The host does not do it, as far as is known for as long as nobody changes anything. */
+function isRefusal(error: unknown): boolean {
+  return !['changed', 'fails', 'unheard'].includes(evictionRefusal(error));
 }
 
 type From = Pick<Released, 'replicaSet' | 'uid'>;

@@ -122,6 +122,12 @@ export function isGone(e: unknown): e is ApiError {
   return e instanceof ApiError && (e.code === 410 || e.reason === 'Expired' || e.reason === 'Gone');
 }
 
+/** An eviction that a disruption budget does not allow now. Others answer 429, too: a server that has too much to do, a webhook. */
+export function isAgainstBudget(e: unknown): e is ApiError {
+  if (!(e instanceof ApiError) || e.code !== 429) return false;
+  return e.status.details?.causes?.some(({ reason }) => reason === 'DisruptionBudget') === true;
+}
+
 /** An eviction of a pod that several disruption budgets choose: Kubernetes carries out none, and answers 500. */
 export function hasManyBudgets(e: unknown): e is ApiError {
   return e instanceof ApiError && e.code === 500 && e.message.includes('more than one PodDisruptionBudget');

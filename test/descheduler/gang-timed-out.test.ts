@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { gangMove } from '../../src/descheduler/gang-timed-out.ts';
 import type { Pod } from '../../src/kube/core-v1.ts';
+import { AGAINST_BUDGET } from '../fixtures/eviction-refusals.ts';
 import { SchedulerRoom } from '../fixtures/scheduler-room.ts';
 
 let room: SchedulerRoom;
@@ -30,7 +31,7 @@ test('a pod of a gang gives back what it has without a place elsewhere, as the v
 });
 
 test('its disruption budget holds, and one that has ended meanwhile is left alone', async () => {
-  room.api.fault = ({ path }) => (path.endsWith('/eviction') ? { code: 429, reason: 'TooManyRequests' } : undefined);
+  room.api.fault = ({ path }) => (path.endsWith('/eviction') ? AGAINST_BUDGET : undefined);
   expect(await move()).toBe('workloadHeld');
   expect(room.events.map(({ reason }) => reason)).toEqual(['GangPodHeld']);
   room.api.fault = undefined;

@@ -4,6 +4,7 @@ import { mayBeLost } from '../../src/api/unreachable.ts';
 import { jsonEqual } from '../../src/kube/json-equal.ts';
 import type { Pod } from '../../src/kube/core-v1.ts';
 import type { TypedObject } from '../../src/placement/owner-chain.ts';
+import { AGAINST_BUDGET, MANY_BUDGETS } from '../fixtures/eviction-refusals.ts';
 import { SchedulerRoom } from '../fixtures/scheduler-room.ts';
 
 /** Pods of Deployment shop/web in member east, which is lost; members west and north have room. */
@@ -830,7 +831,7 @@ describe('lost', () => {
 
   test('a disruption budget holds, and is asked again', async () => {
     room.now = SINCE + 300_000;
-    room.api.fault = ({ path }) => (path.endsWith('/eviction') ? { code: 429, reason: 'TooManyRequests' } : undefined);
+    room.api.fault = ({ path }) => (path.endsWith('/eviction') ? AGAINST_BUDGET : undefined);
     await resync();
     expect(room.evictions()).toHaveLength(1);
     expect(room.told('PodOfLostMemberHeld')).toEqual([
@@ -856,7 +857,7 @@ describe('lost', () => {
     room.api.fault = ({ path }) => {
       if (!path.endsWith('/eviction')) return undefined;
       room.now += 500;
-      return { code: 429, reason: 'TooManyRequests' };
+      return AGAINST_BUDGET;
     };
     expect(await resync()).toEqual({ requeueAfterMs: 0 });
     expect(await resync()).toEqual({ requeueAfterMs: 0 });
@@ -870,9 +871,7 @@ describe('lost', () => {
 
   test('a pod that several disruption budgets choose is held with its workload, for a minute', async () => {
     room.now = SINCE + 300_000;
-    const message = 'This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.';
-    room.api.fault = ({ path }) =>
-      path.endsWith(`/${names[0] ?? ''}/eviction`) ? { code: 500, reason: 'InternalError', message } : undefined;
+    room.api.fault = ({ path }) => (path.endsWith(`/${names[0] ?? ''}/eviction`) ? MANY_BUDGETS : undefined);
     await resync();
     expect(room.evictions()).toEqual([names[0]]);
     // It holds for the whole workload, as budgets choose by labels, but not for ever.

@@ -8,6 +8,7 @@ import { GOOD_MIGRATION, WRONG_MIGRATIONS } from '../api/wrong-migrations.ts';
 import { countedRoom } from '../fixtures/counted-room.ts';
 import { memberNode } from '../fixtures/member-nodes.ts';
 import { memberFit } from '../fixtures/member-room.ts';
+import { AGAINST_BUDGET, MAY_NOT_READ, WEBHOOK_DOWN } from '../fixtures/eviction-refusals.ts';
 import { SchedulerRoom } from '../fixtures/scheduler-room.ts';
 
 /** Four pods of Deployment shop/web in member east. West and north are as wide as a test says. */
@@ -187,6 +188,18 @@ describe('what fits', () => {
     const before = writes();
     await looks(5);
     expect(writes()).toBe(before);
+  });
+
+  test('waits where the host fails to evict pods, and says so in the words of the host', async () => {
+    room.api.fault = ({ path }) => (path.endsWith('/eviction') ? WEBHOOK_DOWN : undefined);
+    ask();
+    await begun();
+    const words = /not moved now: the host fails to let it go \(.*"guard\.example\.com"/.source;
+    expect(said()).toEqual([expect.stringMatching(new RegExp(`^web Moving 4/0/0: ${words}`))]);
+    room.api.fault = undefined;
+    room.now += 15_000;
+    await look();
+    expect(said()).toEqual(['web Moving 4/0/0']);
   });
 
   test('may be less by now: a pod without a place stays, and says why', async () => {
@@ -551,9 +564,7 @@ describe('what is not known yet is no verdict', () => {
   });
 
   test('pods that cannot be read: it is asked again soon, and goes on as soon as they can', async () => {
-    const forbidden = { code: 403, reason: 'Forbidden' };
-    room.api.fault = ({ method, path }) =>
-      method === 'GET' && path.startsWith(`${PODS}/`) ? { ...forbidden, message: 'no right to get pods' } : undefined;
+    room.api.fault = ({ method, path }) => (method === 'GET' && path.startsWith(`${PODS}/`) ? MAY_NOT_READ : undefined);
     ask();
     await judged();
     expect(state()).toEqual(unsaid);
@@ -574,8 +585,7 @@ describe('what is not known yet is no verdict', () => {
   });
 
   test('pods that cannot be read do not hide what is known not to fit', async () => {
-    room.api.fault = ({ method, path }) =>
-      method === 'GET' && path.startsWith(`${PODS}/`) ? { code: 403, reason: 'Forbidden' } : undefined;
+    room.api.fault = ({ method, path }) => (method === 'GET' && path.startsWith(`${PODS}/`) ? MAY_NOT_READ : undefined);
     ask({ workloads: [named('web'), named('gone')] });
     await judged();
     expect(state()).toEqual(['Fits False DoesNotFit', 'Complete False Refused']);
@@ -986,7 +996,7 @@ describe.each([1, 3])('a StatefulSet of %i, which makes a pod when the former on
     const [name = ''] = room.evictions();
     await endSlowly(name);
     expect(complete()).toMatch(/still there, and 1 on the way$/);
-    room.api.fault = ({ path }) => (path.endsWith('/eviction') ? { code: 429, reason: 'TooManyRequests' } : undefined);
+    room.api.fault = ({ path }) => (path.endsWith('/eviction') ? AGAINST_BUDGET : undefined);
     await gone(name);
     const turns = 'they go one at a time, while all others of the workload are there and Ready';
     if (replicas > 1) expect(complete()).toMatch(new RegExp(`0 on the way; not moved now: statefulset/db: ${turns}$`));

@@ -6,6 +6,7 @@ import { ToldStop } from '../../src/descheduler/told-stop.ts';
 import type { Pod } from '../../src/kube/core-v1.ts';
 import type { Lease } from '../../src/kube/lease.ts';
 import type { TypedObject } from '../../src/placement/owner-chain.ts';
+import { AGAINST_BUDGET } from '../fixtures/eviction-refusals.ts';
 import { SchedulerRoom } from '../fixtures/scheduler-room.ts';
 
 const PODS = '/api/v1/namespaces/shop/pods/';
@@ -153,7 +154,7 @@ describe('moves', () => {
     expect(room.told('GangPodHeld')[0]).toContain(STOPPED);
     room.stopMoves(undefined);
     expect(await gangs.giveBack(pod, 'east', () => false, signal)).toBe('notWanted');
-    room.api.fault = ({ path }) => (path.endsWith('/eviction') ? { code: 429, reason: 'TooManyRequests' } : undefined);
+    room.api.fault = ({ path }) => (path.endsWith('/eviction') ? AGAINST_BUDGET : undefined);
     expect(await gangs.giveBack(pod, 'east', () => true, signal)).toBe('held');
     room.api.fault = undefined;
     expect(await gangs.giveBack(pod, 'east', () => true, signal)).toBe('gone');

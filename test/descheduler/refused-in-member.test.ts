@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { TypedObject } from '../../src/placement/owner-chain.ts';
+import { MAY_NOT_READ, NO_RIGHT } from '../fixtures/eviction-refusals.ts';
 import { SchedulerRoom } from '../fixtures/scheduler-room.ts';
 
 /** Pods of Deployment shop/web that member east refuses, under a policy that says what becomes of them. */
@@ -359,7 +360,7 @@ describe('with TryNext', () => {
     const names = await refuse(3);
     await whenAvoided();
     room.now += 10_000;
-    room.api.fault = ({ path }) => (path.endsWith('/eviction') ? { code: 403, reason: 'Forbidden' } : undefined);
+    room.api.fault = ({ path }) => (path.endsWith('/eviction') ? NO_RIGHT : undefined);
     for (let times = 0; times < 5; times += 1) await resync();
     expect(room.evictions()).toHaveLength(1);
     const words = room.told('RefusedPodStays');
@@ -383,7 +384,7 @@ describe('with TryNext', () => {
     await room.seen('it is avoided for both', () => room.process.workloads.avoided(api.deployment).length > 0);
     room.now += 10_000;
     const ofOnePod = ({ path }: { path: string }): boolean => path.startsWith('/api/v1/namespaces/shop/pods/');
-    room.api.fault = (request) => (ofOnePod(request) ? { code: 403, reason: 'Forbidden' } : undefined);
+    room.api.fault = (request) => (ofOnePod(request) ? MAY_NOT_READ : undefined);
     await resync();
     await resync(api.deployment);
     expect(room.api.requests('GET').filter(ofOnePod)).toHaveLength(1);

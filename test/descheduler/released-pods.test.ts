@@ -7,6 +7,14 @@ import type { Pod } from '../../src/kube/core-v1.ts';
 import type { TypedObject } from '../../src/placement/owner-chain.ts';
 import type { PlacedPods } from '../../src/placement/placed-pods.ts';
 import { releasedPodsIn } from '../fixtures/released-pods.ts';
+import {
+  AGAINST_BUDGET,
+  DENIED_BY_POLICY,
+  DENIED_BY_WEBHOOK,
+  MANY_BUDGETS,
+  TOO_BUSY,
+  WEBHOOK_DOWN,
+} from '../fixtures/eviction-refusals.ts';
 import { SchedulerRoom } from '../fixtures/scheduler-room.ts';
 
 const MINUTE = 60_000;
@@ -246,16 +254,10 @@ describe('another one was Ready, as far as caches show', () => {
   });
 });
 
-const MANY = {
-  code: 500,
-  reason: 'InternalError',
-  message: 'This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.',
-};
-
 test.each([
-  ['its budget does', { code: 429, reason: 'TooManyRequests' }],
-  ['several budgets do', MANY],
-  ['admission does', { code: 403, reason: 'Forbidden' }],
+  ['its budget does', AGAINST_BUDGET],
+  ['several budgets do', MANY_BUDGETS],
+  ['admission does', DENIED_BY_WEBHOOK],
 ])('one whose ReplicaSet is to have none is given back where %s not let it end', async (_, refusal) => {
   room.api.fault = ({ path }) => (path.endsWith('/eviction') ? refusal : undefined);
   await release('True');
@@ -275,7 +277,7 @@ test('one whose ReplicaSet is to have none ends without it, which may be gone be
 });
 
 test('one that several disruption budgets choose says so where its ReplicaSet is gone, and is tried again', async () => {
-  room.api.fault = ({ path }) => (path.endsWith('/eviction') ? MANY : undefined);
+  room.api.fault = ({ path }) => (path.endsWith('/eviction') ? MANY_BUDGETS : undefined);
   await release('True');
   room.undeploy('web');
   await wanted(undefined);
@@ -306,7 +308,7 @@ test.each([
   expect(evictions()).toBe(0);
   room.now += 1_000;
   // As long as a budget does not let it, it is tried again.
-  room.api.fault = ({ path }) => (path.endsWith('/eviction') ? { code: 429, reason: 'TooManyRequests' } : undefined);
+  room.api.fault = ({ path }) => (path.endsWith('/eviction') ? AGAINST_BUDGET : undefined);
   await look();
   room.api.fault = undefined;
   await look();
@@ -335,7 +337,7 @@ test('one that the host fails to end says so after a minute, and why, once while
   await expect(look()).rejects.toThrow('failed calling webhook');
   expect(room.told('ReleasedPodStays')).toEqual([
     expect.stringMatching(
-      /its ReplicaSet is gone, .* cannot be ended: the host fails to do it: .*"guard\.example\.com": connection refused/,
+      /its ReplicaSet is gone, .* cannot be ended: the host fails to let it go \(.*"guard\.example\.com": connection refused/,
     ),
   ]);
   room.api.fault = undefined;
@@ -343,10 +345,61 @@ test('one that the host fails to end says so after a minute, and why, once while
   expect(evictions()).toBe(5);
 });
 
+test.each([
+  [
+    'a policy that denies it',
+    DENIED_BY_POLICY,
+    /: the host does not let it go \(cluster memory: .* denied request: it is kept/,
+  ],
+  ['its budget', AGAINST_BUDGET, /: its disruption budget allows no eviction now/],
+])('one that is not ended says what is against it: %s', async (_, refusal, words) => {
+  await release('True');
+  room.undeploy('web');
+  room.api.fault = ({ path }) => (path.endsWith('/eviction') ? refusal : undefined);
+  await wanted(undefined);
+  await look();
+  expect(room.told('ReleasedPodStays')).toEqual([expect.stringMatching(words)]);
+});
+
+test('what is no budget is not told as one: a server with too much to do may have less in a minute', async () => {
+  await release('True');
+  room.undeploy('web');
+  room.api.fault = ({ path }) => (path.endsWith('/eviction') ? TOO_BUSY : undefined);
+  await wanted(undefined);
+  await expect(look()).rejects.toThrow('Too many requests');
+  expect(room.events).toEqual([]);
+  room.now += MINUTE;
+  await expect(look()).rejects.toThrow('Too many requests');
+  expect(room.told('ReleasedPodStays')).toEqual([
+    expect.stringContaining('Too many requests, please try again later.'),
+  ]);
+});
+
+test("one that was given back, is nobody's, and that the host fails to end keeps no other one of its ReplicaSet", async () => {
+  await release('True');
+  room.now += 11 * MINUTE;
+  releases.countAnew(room.process.view.pods.get(`shop/${name}`) as Pod);
+  room.now += 11 * MINUTE;
+  await look();
+  const cached = (): Pod => room.process.view.pods.get(`shop/${name}`) as Pod;
+  await room.seen('it is given back', () => cached().metadata.labels?.['pod-template-hash'] !== undefined);
+  releases.seen(cached());
+  const unadopted = name;
+  [name = ''] = await room.run(set, { east: 1 });
+  await release('True');
+  room.undeploy('web');
+  await wanted(undefined);
+  room.now += 30_000;
+  room.api.fault = ({ path }) => (path.endsWith(`/${unadopted}/eviction`) ? WEBHOOK_DOWN : undefined);
+  await expect(look()).rejects.toThrow('failed calling webhook');
+  const asked = room.api.requests('POST', '/eviction').map(({ path }) => path.split('/').at(-2));
+  expect(asked).toEqual([unadopted, name]);
+});
+
 test('one whose ReplicaSet is gone says so while its budget allows no eviction', async () => {
   await release('True');
   room.undeploy('web');
-  room.api.fault = ({ path }) => (path.endsWith('/eviction') ? { code: 429, reason: 'TooManyRequests' } : undefined);
+  room.api.fault = ({ path }) => (path.endsWith('/eviction') ? AGAINST_BUDGET : undefined);
   await wanted(undefined);
   await look();
   await look();

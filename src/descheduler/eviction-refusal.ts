@@ -1,0 +1,90 @@
+import type { Pod } from '../kube/core-v1.ts';
+import { isReady } from '../kube/conditions.ts';
+import {
+  ApiError,
+  describeError,
+  hasManyBudgets,
+  isAgainstBudget,
+  isAnotherObject,
+  isRightMissing,
+  isUnauthorized,
+} from '../kube/errors.ts';
+import type { Held } from './wanted-move.ts';
+
+/** Retry delay when a disruption budget refuses the eviction (ms). */
+const BUDGET_MS = 5_000;
+/** How long a pod is held that no eviction is possible of: somebody has to take a budget away (ms). */
+const MANY_BUDGETS_MS = 60_000;
+/** How long one is held that the host does not let go, or fails to, for reasons that may be of this pod alone (ms). */
+export const REFUSED_MS = 15_000;
+
+/**
+ * What the host means that does not let a pod go, be it by eviction, or by a patch. `changed`: it is gone, or another one, or another version: the
+ * caches will catch up. `budget`: a disruption budget, now. `manyBudgets`: several, for good. `noRight`: Spillway may not, whichever pod it is.
+ * `denied`: admission is against it, or the host is for another reason. `fails`: it may pass: a webhook that is down, a server with too much to do.
+ * `unheard`: nothing was said about the pod.
+ */
+export type EvictionRefusal = 'changed' | 'budget' | 'manyBudgets' | 'noRight' | 'denied' | 'fails' | 'unheard';
+
+/** By webhooks and policies alike, with whatever code their owners chose. */
+const DENIED = /denied (?:the )?request/;
+/** Nobody was asked to store anything yet. */
+const WEBHOOK_FAILS = /failed calling webhook/;
+
+export function evictionRefusal(error: unknown): EvictionRefusal {
+  if (!(error instanceof ApiError) || isUnauthorized(error)) return 'unheard';
+  const { code, status } = error;
+  const { message = '' } = status;
+  if (isAnotherObject(error)) return 'changed';
+  if (isAgainstBudget(error)) return 'budget';
+  if (hasManyBudgets(error)) return 'manyBudgets';
+  if (isRightMissing(error)) return 'noRight';
+  if (DENIED.test(message)) return 'denied';
+  return code >= 500 || code === 408 || code === 429 ? 'fails' : 'denied';
+}
+
+/** Whether the host did it perhaps, whatever came of the answer: what etcd was asked to store it may yet. */
+export function mayBeDone(error: unknown): boolean {
+  if (!(error instanceof ApiError)) return true;
+  const refusal = evictionRefusal(error);
+  if (refusal !== 'fails') return false;
+  return error.code !== 429 && !WEBHOOK_FAILS.test(error.status.message ?? '');
+}
+
+/**
+ * Whether a pod that cannot be read says nothing of the others: nobody else is asked about the reading of one pod, so a server that is
+ * overloaded, or on its way up or down, is so for all of them.
+ */
+export function isOfOnePod(error: unknown): error is ApiError {
+  const ofAll = [401, 429, 502, 503, 504];
+  return error instanceof ApiError && !ofAll.includes(error.code);
+}
+
+/** Why a pod stays that the host does not let go. Pods of one workload are much alike: the others of it wait for their turns. */
+export function heldByHost(refusal: 'budget' | 'manyBudgets' | 'denied' | 'fails', error: unknown, pod: Pod): Held {
+  const why = refusalInWords(refusal, error, isReady(pod) ? undefined : NOT_READY);
+  const forMs = refusal === 'budget' ? BUDGET_MS : refusal === 'manyBudgets' ? MANY_BUDGETS_MS : REFUSED_MS;
+  return { why, forMs, others: true };
+}
+
+/** The API server's message does not tell whether the budget can ever allow the eviction. */
+const NOT_READY =
+  ' (the pod is not Ready, so the budget counts it as lost; with unhealthyPodEvictionPolicy: AlwaysAllow such pods may go)';
+
+/** In words, those of the host in parentheses, as they may change with each try. `hint`: what is to be said of a budget. */
+export function refusalInWords(
+  refusal: 'budget' | 'manyBudgets' | 'noRight' | 'denied' | 'fails',
+  error: unknown,
+  hint = '',
+): string {
+  if (refusal === 'budget') return `its disruption budget allows no eviction now${hint}`;
+  if (refusal === 'manyBudgets')
+    return 'more than one disruption budget chooses it, and Kubernetes evicts no such pod: leave it one';
+  if (refusal === 'fails') return `the host fails to let it go (${describeError(error)})`;
+  return `the host does not let it go (${describeError(error)})`;
+}
+
+/** Why a pod stays that could not be read. */
+export function heldUnread(error: ApiError): Held {
+  return { why: `the host does not say what it is now (${describeError(error)})`, forMs: REFUSED_MS, others: true };
+}

@@ -1,0 +1,120 @@
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { SchedulerRoom } from '../fixtures/scheduler-room.ts';
+import {
+  AGAINST_BUDGET,
+  DENIED_BY_POLICY,
+  DENIED_BY_WEBHOOK,
+  NO_RIGHT,
+  TOO_BUSY,
+  WEBHOOK_DOWN,
+} from '../fixtures/eviction-refusals.ts';
+import type { Fault, MemoryRequest } from '../fixtures/memory-api.ts';
+
+/** Deployments web, of three pods, and api, of two, are in member east, which is drained; west has room. */
+let room: SchedulerRoom;
+let [web, api]: [string[], string[]] = [[], []];
+
+beforeEach(async () => {
+  room = await SchedulerRoom.start(['east', 'west']);
+  room.setRoom('west', 100);
+  room.setRoom('local', 0);
+  room.place('p', {});
+  await room.seen('the policy is known', () => room.process.view.policies.get('shop/p') !== undefined);
+  web = await room.run((await room.deploy('web', 3)).set, { east: 3 });
+  api = await room.run((await room.deploy('api', 2)).set, { east: 2 });
+  room.api.edit('/api/v1/nodes/east', { spec: { taints: [{ key: 'spillway.dev/drain', effect: 'NoSchedule' }] } });
+  await room.seen('it is known', () => room.process.placed.members().some(({ drained }) => drained.has('east')));
+});
+afterEach(async () => {
+  await room.close();
+});
+
+const look = async (): Promise<unknown> =>
+  await room.process.members.bringUpToDate('east', new AbortController().signal);
+const [first, others] = [(): string => web[0] ?? '', (): string[] => web.slice(1)];
+
+type About = (request: MemoryRequest) => boolean;
+const itsEviction: About = ({ path }) => path.endsWith(`/${first()}/eviction`);
+const itself: About = ({ method, path }) => method === 'GET' && path.endsWith(`/pods/${first()}`);
+
+function fault(about: About, answer: Fault): void {
+  room.api.fault = (request) => (about(request) ? answer : undefined);
+}
+
+const failed = 'the host fails to let it go (cluster host: ';
+const denied = 'the host does not let it go (cluster host: ';
+const NOT_SAID = { code: 500, reason: 'InternalError', message: 'rpc error: cannot decrypt' };
+const MALFORMED = { code: 400, reason: 'BadRequest', message: 'the webhook makes no sense' };
+
+describe.each([
+  ['a webhook is down for', itsEviction, WEBHOOK_DOWN, `${failed}Internal error occurred: failed calling webhook`],
+  ['a webhook answers nonsense about', itsEviction, MALFORMED, `${denied}the webhook makes no sense (400 BadRequest)`],
+  [
+    'a policy denies',
+    itsEviction,
+    DENIED_BY_POLICY,
+    `${denied}pods "web-1" is forbidden: ValidatingAdmissionPolicy 'keep'`,
+  ],
+  [
+    'a webhook denies',
+    itsEviction,
+    DENIED_BY_WEBHOOK,
+    `${denied}admission webhook "guard.example.com" denied the request`,
+  ],
+  ['the host has no time for', itsEviction, TOO_BUSY, `${failed}Too many requests, please try again later.`],
+  ['the host cannot read', itself, NOT_SAID, 'the host does not say what it is now (cluster host: rpc error'],
+])('one pod that %s', (_, about, answer, words) => {
+  beforeEach(() => fault(about, answer));
+
+  test('keeps no other pods in the member, those of its workload a little later, and says why', async () => {
+    expect(await look()).toEqual({ requeueAfterMs: 5_000 });
+    expect(room.evictions().filter((name) => name !== first())).toEqual(api);
+    expect(room.told('DrainedPodHeld')).toEqual([expect.stringContaining(words)]);
+    room.now += 5_000;
+    await look();
+    expect(room.evictions().filter((name) => name !== first())).toEqual([...api, ...others()]);
+  });
+
+  test('is tried again after 15 seconds, and told of once', async () => {
+    await look();
+    const tries = (): number => room.api.seen.filter(about).length;
+    const before = tries();
+    room.now += 14_999;
+    await look();
+    expect(tries()).toBe(before);
+    room.now += 1;
+    await look();
+    expect(tries()).toBeGreaterThan(before);
+    expect(room.told('DrainedPodHeld')).toHaveLength(1);
+    room.api.fault = undefined;
+    room.now += 15_000;
+    await look();
+    expect(room.evictions().at(-1)).toBe(first());
+  }, 15_000);
+});
+
+test('a right that is missing holds all pods of the namespace, as ever, and no other answer is taken for a budget', async () => {
+  fault(itsEviction, NO_RIGHT);
+  await look();
+  expect(room.evictions()).toEqual([first()]);
+  expect(room.told('DrainedPodHeld')).toEqual([
+    expect.stringContaining('(apply manifests/scheduler/descheduler.yaml)'),
+    expect.stringContaining('(apply manifests/scheduler/descheduler.yaml)'),
+  ]);
+  room.now += 60_000;
+  fault(itsEviction, AGAINST_BUDGET);
+  await look();
+  expect(room.told('DrainedPodHeld')[2]).toContain('its disruption budget allows no eviction now');
+});
+
+test('one that the host gives no answer about ends the round, and lets the others go before it is tried again', async () => {
+  fault(itsEviction, 'reset');
+  await expect(look()).rejects.toThrow('the connection broke');
+  expect(room.evictions()).toEqual([first()]);
+  await look();
+  expect(room.evictions().slice(1)).toEqual([...others(), ...api]);
+  room.api.fault = undefined;
+  room.now += 15_000;
+  await look();
+  expect(room.evictions().at(-1)).toBe(first());
+});
