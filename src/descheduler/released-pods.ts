@@ -51,7 +51,7 @@ export interface ReleasedPodsOptions extends ReleaseReportOptions {
 }
 
 /** Decided by what caches say of its readiness, which may be otherwise by now. */
-const BY_READINESS: ReadonlySet<EvictReason> = new Set(['TimedOut', 'NoOther']);
+const BY_READINESS: ReadonlySet<EvictReason> = new Set(['Replaced', 'TimedOut', 'NotWell', 'NoOther']);
 
 /**
  * Finishes releases, whichever process began them: a released pod is evicted once replacements are Ready, or given back. All state

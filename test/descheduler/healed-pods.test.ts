@@ -479,3 +479,43 @@ test('of those that wait one goes where the ReplicaSet can make no pod beside th
   await look();
   expect(evicted()).toHaveLength(2);
 });
+
+describe('one that is Ready again, though the caches do not show it yet, serves, and does not go', () => {
+  /** And nobody serves in its place. */
+  async function isReadyUnseen(): Promise<void> {
+    const before = releases.of(set.metadata.uid ?? '');
+    await ready(original, new Date(room.now).toISOString());
+    for (const pod of before) releases.seen(pod);
+  }
+  async function nobodyElseIs(): Promise<void> {
+    await ready(other, undefined);
+    room.editSet('web-1', { status: { replicas: 1, readyReplicas: 0 } });
+  }
+
+  test('as one that is not well', async () => {
+    await answers(true);
+    await look();
+    room.now += 11 * 60_000;
+    await isReadyUnseen();
+    await look();
+    expect(room.evictions()).toEqual([]);
+    expect(room.api.requests('PATCH', `/pods/${original}`)).toEqual([]);
+    await ready(original, undefined);
+    await look();
+    expect(room.evictions()).toEqual([original]);
+  });
+
+  test('as one that is replaced', async () => {
+    await rules('KeepReplacement');
+    await nobodyElseIs();
+    await answers(true);
+    await look();
+    room.now += 60_000;
+    await isReadyUnseen();
+    await look();
+    expect(room.evictions()).toEqual([]);
+    await ready(original, undefined);
+    await look();
+    expect(room.evictions()).toEqual([original]);
+  });
+});
