@@ -1,6 +1,8 @@
+import { LRUCache } from 'lru-cache';
 import type { Logger } from 'pino';
 import { podSubject } from '../api/pod-subject.ts';
 import type { EventRecorder } from '../kube/event-recorder.ts';
+import { atMost } from '../kube/lru-limit.ts';
 import { keyOf } from '../kube/object.ts';
 import { controllerOf } from '../kube/owner-references.ts';
 import type { PlacedPods } from '../placement/placed-pods.ts';
@@ -8,20 +10,30 @@ import type { MoveRecords } from './move-records.ts';
 import type { MovesMetrics } from './moves-metrics.ts';
 import type { WantedMove } from './wanted-move.ts';
 
+/** A move without an answer is the same one when it succeeds within that time (ms). No longer than a pod that was given back is left alone. */
+const SAME_MS = 300_000;
+const REMEMBERED = 10_000;
+
 export interface MoveReportOptions {
   placed: Pick<PlacedPods, 'rulesOf'>;
   events: Pick<EventRecorder, 'record'>;
   metrics: Pick<MovesMetrics, 'moves'>;
   records: Pick<MoveRecords, 'add'>;
   logger: Logger;
+  /** In ms. */
+  monotonic: () => number;
 }
 
 /** Tells of moves: in Events, metrics, the log and the records of workloads. */
 export class MoveReport {
   readonly #o: MoveReportOptions;
+  /** UIDs of pods whose move is counted, and not known to have happened. */
+  readonly #unanswered: LRUCache<string, true>;
 
   constructor(options: MoveReportOptions) {
     this.#o = options;
+    const perf = { now: options.monotonic };
+    this.#unanswered = new LRUCache({ ...atMost(REMEMBERED), ttl: SAME_MS, ttlResolution: 0, perf });
   }
 
   /** It would have been moved, but for the dry run. */
@@ -33,10 +45,23 @@ export class MoveReport {
     logger.info({ pod: keyOf(pod), member: from, strategy }, `a pod would be moved: ${cause}`);
   }
 
+  /**
+   * The host has been asked to let it go, and perhaps does: that counts as a move from now on, as limits are to hold whatever becomes of answers. Once:
+   * if it did not happen, the pod is tried again soon.
+   */
+  unanswered(wanted: WantedMove): void {
+    const { uid = '' } = wanted.pod.metadata;
+    if (!this.#unanswered.has(uid)) this.#count(wanted);
+    this.#unanswered.set(uid, true);
+    const { pod, from, strategy } = wanted;
+    this.#o.logger.warn({ pod: keyOf(pod), member: from, strategy }, 'it is not known whether a pod has made way');
+  }
+
   /** `waits`: it was released, and stays beside the next one until its member answers. */
   moved(wanted: WantedMove, how: 'evicted' | 'released' | 'waits'): void {
-    const { events, metrics, logger, placed, records } = this.#o;
+    const { events, metrics, logger, placed } = this.#o;
     const { pod, from, strategy, reason, cause } = wanted;
+    if (!this.#unanswered.delete(pod.metadata.uid ?? '')) this.#count(wanted);
     const { kind = '', name = '' } = controllerOf(pod) ?? {};
     const until =
       how === 'waits'
@@ -50,10 +75,14 @@ export class MoveReport {
     events.record(podSubject(pod), 'Normal', reason, words);
     const { workload } = placed.rulesOf(pod);
     const { apiVersion, kind: ofKind, metadata } = workload;
-    records.add(workload, { strategy, from, pod: pod.metadata.name, message: cause });
     const about = { apiVersion, kind: ofKind, namespace: metadata.namespace, name: metadata.name, uid: metadata.uid };
     events.record(about, 'Normal', reason, `pod ${pod.metadata.name}: ${words}`);
     metrics.moves.inc({ strategy, member: from, outcome: 'moved' });
     logger.info({ pod: keyOf(pod), member: from, strategy }, 'a pod made way for another one elsewhere');
+  }
+
+  #count({ pod, from, strategy, cause }: WantedMove): void {
+    const { placed, records } = this.#o;
+    records.add(placed.rulesOf(pod).workload, { strategy, from, pod: pod.metadata.name, message: cause });
   }
 }

@@ -208,6 +208,7 @@ export class Mover {
   #refused(wanted: WantedMove, error: unknown): MoveOutcome {
     const { pod } = wanted;
     const { namespace = '' } = pod.metadata;
+    if (mayBeDone(error)) this.#report.unanswered(wanted);
     const refusal = evictionRefusal(error);
     if (refusal === 'changed') return 'notWanted';
     if (refusal === 'unheard') {

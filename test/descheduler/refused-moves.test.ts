@@ -118,3 +118,50 @@ test('one that the host gives no answer about ends the round, and lets the other
   await look();
   expect(room.evictions().at(-1)).toBe(first());
 });
+
+describe('a move that nobody answers counts, as it may have happened, and once', () => {
+  const uid = (): string => room.process.view.pods.get(`shop/${first()}`)?.metadata.uid ?? '';
+  const counted = (): number => {
+    const { placed, records } = room.process;
+    const pod = room.pods().find(({ metadata }) => metadata.name === web[2]);
+    if (pod === undefined) throw new Error('there is no pod');
+    return records.withinAnHour(placed.rulesOf(pod).workload);
+  };
+  /** Of Deployment web only the first one is asked for. */
+  const tryIt = async (): Promise<unknown> => {
+    for (const pod of room.process.view.podsOn('east'))
+      if (pod.metadata.uid !== uid()) room.process.mover.leave(pod, 1e9);
+    return await look().catch(() => undefined);
+  };
+
+  test.each<[string, Fault]>([
+    ['the connection broke', 'reset'],
+    ['the store of the host was too slow', { code: 500, message: 'etcdserver: request timed out' }],
+  ])('when it did not: %s', async (_, answer) => {
+    fault(itsEviction, answer);
+    await tryIt();
+    expect(counted()).toBe(1);
+    room.now += 15_000;
+    await tryIt();
+    expect([counted(), room.evictions().length]).toEqual([1, 2]);
+    room.api.fault = undefined;
+    room.now += 15_000;
+    await tryIt();
+    expect([counted(), room.told('DrainedPodMoved').length]).toEqual([1, 2]);
+  });
+
+  test('when it did', async () => {
+    fault(itsEviction, 'reset-after');
+    await tryIt();
+    expect(room.pods().map(({ metadata }) => metadata.name)).not.toContain(first());
+    room.now += 15_000;
+    await tryIt();
+    expect(counted()).toBe(1);
+  });
+
+  test('and what was surely refused does not', async () => {
+    fault(itsEviction, WEBHOOK_DOWN);
+    await tryIt();
+    expect([counted(), room.evictions().length]).toEqual([0, 1]);
+  });
+});
