@@ -64,6 +64,9 @@ export class MoveCheck {
     }
     if (staysByPolicy(wanted.strategy, placed.rulesOf(live).failover)) return { stays: { why: NEVER } };
     if (wanted.leavesAnyway === true) return { live, set: undefined };
+    // Its policy may keep it where it is, or leave its successor nowhere to go.
+    const unknown = placed.whyRulesUnknown(live);
+    if (unknown !== undefined) return { stays: { why: unknown, forMs: NO_PLACE_MS, others: true } };
     const tooOften = this.#tooOften(live);
     if (tooOften !== undefined) return { stays: tooOften };
     const noPlace = placed.whyNotElsewhere(live, wanted.from, underWay.countBut(live), wanted.mayStayInMember);

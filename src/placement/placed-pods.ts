@@ -125,6 +125,8 @@ export interface PlacedPods {
   }): TypedObject | undefined;
   /** Whether a policy, an annotation or the label of its namespace says where the pod may go. */
   hasRules(pod: Pod): boolean;
+  /** Why it is not known which rules the pod is under, in words: an owner of it, or its labels by which a policy chooses, cannot be read. */
+  whyRulesUnknown(pod: Pod): string | undefined;
   /** The object of that UID, if it is followed. */
   workloadByUid(uid: string): TypedObject | undefined;
   /** What is stored about moves of this very workload; undefined while it has no WorkloadPlacement. */

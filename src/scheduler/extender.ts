@@ -1,5 +1,4 @@
 import { LOCAL } from '../api/cluster-tiers.ts';
-import { cleanText } from '../kube/clean-text.ts';
 import type { Pod } from '../kube/core-v1.ts';
 import type { OwnerReference } from '../kube/object.ts';
 import type { Decision, PlacementFacts } from '../placement/decision.ts';
@@ -24,6 +23,7 @@ import type { Nominees } from './nominees.ts';
 import { type PlacementQuestions, type Split, splitByMember } from './placement-questions.ts';
 import type { HeldRooms } from './held-rooms.ts';
 import type { SchedulerMetrics } from './scheduler-metrics.ts';
+import { unreadOwner } from './unread-owner.ts';
 import type { WaitingPods } from './waiting-pods.ts';
 import type { Rules } from '../placement/policy-selection.ts';
 import type { WorkloadState } from './workload-state.ts';
@@ -46,7 +46,6 @@ export interface ExtenderOptions {
   monotonic: () => number;
 }
 
-const LONGEST_NAME = 253;
 /** By then an owner that is there is in the caches, or the host has said that it is not, in ms. */
 const OWNER_SOON_MS = 1_000;
 
@@ -157,16 +156,13 @@ export class Extender {
 
   /** A policy may be meant for the pod, but chooses by labels that Spillway may not read. */
   #tellUnread(pod: Pod, chain: OwnerChain): void {
-    const { view, unread } = this.#o;
-    const last = chain.at(-1);
-    if (last === undefined || last.kind === 'Pod') return;
-    const { apiVersion, kind, metadata } = last;
-    const policy = view.policies.wantingLabelsOf(last)?.policy;
-    const why = policy === undefined ? undefined : view.owners.whyUnread(apiVersion, kind);
-    if (policy === undefined || why === undefined) return;
-    const owner = `its owner ${kind} ${cleanText(metadata.name, LONGEST_NAME)}`;
-    const name = `${policy.kind} ${policy.metadata.name}`;
-    unread(pod, `${name} is passed over, as it chooses by labels, and those of ${owner} are not known: ${why}`);
+    const found = unreadOwner(chain, this.#o.view);
+    if (found === undefined) return;
+    const { policy, owner, why } = found;
+    this.#o.unread(
+      pod,
+      `${policy} is passed over, as it chooses by labels, and those of ${owner} are not known: ${why}`,
+    );
   }
 
   /** Nothing is said about a pod by rules that are not found only because its owners are not known. */

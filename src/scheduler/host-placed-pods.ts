@@ -41,6 +41,7 @@ import { memberRefusal, showsRefusal } from './member-refusals.ts';
 import type { MigrationCache } from './migration-cache.ts';
 import type { MigrationFit } from './migration-fit.ts';
 import type { PlacementQuestions } from './placement-questions.ts';
+import { whyRulesUnknown } from './unread-owner.ts';
 import { controllersOf } from './workload-view.ts';
 import type { WorkloadState } from './workload-state.ts';
 
@@ -128,6 +129,10 @@ export class HostPlacedPods implements PlacedPods {
     const { view } = this.#o;
     const labels = view.namespaceLabels(pod.metadata.namespace ?? '');
     return view.policies.select(view.owners.chainOf(pod), labels).chosen !== undefined;
+  }
+
+  whyRulesUnknown(pod: Pod): string | undefined {
+    return whyRulesUnknown(pod, this.#o.view);
   }
 
   ofController(uid: string): readonly Pod[] {

@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { SchedulerRoom } from '../fixtures/scheduler-room.ts';
 import {
   AGAINST_BUDGET,
@@ -117,6 +117,18 @@ test('one that the host gives no answer about ends the round, and lets the other
   room.now += 15_000;
   await look();
   expect(room.evictions().at(-1)).toBe(first());
+});
+
+test('a pod whose rules are not known stays until they are, and says why', async () => {
+  const why = vi.spyOn(room.process.placed, 'whyRulesUnknown');
+  why.mockImplementation(({ metadata }) => (web.includes(metadata.name) ? 'nobody knows its rules' : undefined));
+  await look();
+  expect(room.evictions()).toEqual(api);
+  expect(room.told('DrainedPodHeld')).toEqual([expect.stringContaining('nobody knows its rules')]);
+  why.mockReturnValue(undefined);
+  room.now += 15_000;
+  await look();
+  expect(room.evictions().toSorted()).toEqual([...api, ...web].toSorted());
 });
 
 describe('a move that nobody answers counts, as it may have happened, and once', () => {

@@ -1,0 +1,39 @@
+import { expect, test } from 'vitest';
+import type { Pod } from '../../src/kube/core-v1.ts';
+import type { OwnerChain, TypedObject } from '../../src/placement/owner-chain.ts';
+import { whyRulesUnknown } from '../../src/scheduler/unread-owner.ts';
+
+const pod: Pod = { metadata: { name: 'web-1', namespace: 'shop' }, spec: { containers: [] } };
+const owner: TypedObject = { apiVersion: 'argoproj.io/v1alpha1', kind: 'Rollout', metadata: { name: 'web' } };
+
+type View = Parameters<typeof whyRulesUnknown>[1];
+
+/** With a policy that chooses such owners by their labels, or none. */
+function why(o: { owner?: TypedObject; isKnown?: boolean; isWanted?: boolean; unread?: string }): string | undefined {
+  const typed = { ...pod, apiVersion: 'v1', kind: 'Pod' };
+  const chain: OwnerChain = o.owner === undefined ? [typed] : [typed, o.owner];
+  const policy = { kind: 'PlacementPolicy', metadata: { name: 'front' } };
+  const view = {
+    owners: { isKnown: () => o.isKnown ?? true, chainOf: () => chain, whyUnread: () => o.unread },
+    policies: { wantingLabelsOf: () => (o.isWanted === true ? { policy } : undefined) },
+  } as unknown as View;
+  return whyRulesUnknown(pod, view);
+}
+
+test.each([
+  ['a pod of its own', {}, undefined],
+  [
+    'an owner that is not there yet',
+    { owner, isKnown: false },
+    'not all of its owners are known yet, so neither are its rules',
+  ],
+  ['labels that no policy asks for', { owner, unread: 'it may not' }, undefined],
+  ['labels that are read', { owner, isWanted: true }, undefined],
+  [
+    'labels that a policy asks for, and that may not be read',
+    { owner, isWanted: true, unread: 'it may not' },
+    'it is not known whether PlacementPolicy front is meant for it, which chooses by labels, as those of its owner Rollout web cannot be read (it may not)',
+  ],
+])('whose rules are not known: %s', (_, facts, words) => {
+  expect(why(facts)).toBe(words);
+});
