@@ -94,9 +94,12 @@ export interface NoPlaceTogether {
 
 /** Where pods of the host are, and where they could be: from caches only. */
 export interface PlacedPods {
-  /** Resolves when all is known, or the signal aborts. */
+  /** Resolves when all is known, or it is known what is in the way of what is stored of workloads, see {@link problem}, or the signal aborts. */
   whenSynced(signal: AbortSignal): Promise<void>;
-  /** Why some of what the host says cannot be followed now, so that it may be otherwise by now; undefined while all is well. */
+  /**
+   * Why some of what the host says is not known, or cannot be followed now, so that it may be otherwise by now; undefined while all is well.
+   * What is stored of workloads (moves, shares, clusters they avoid) is part of it.
+   */
   readonly problem: string | undefined;
   members(): readonly PlacedMember[];
   /** One of them; undefined: there is none of that name. */
@@ -144,6 +147,8 @@ export interface PlacedPods {
   betterPlace(pod: Pod, from: string, counts?: (reason: Displacement) => boolean): BetterPlace | undefined;
   /** What people want migrated, by namespace and name. */
   migration(key: string): WorkloadMigration | undefined;
+  /** Why that cannot be followed now, so that one may be deleted or edited by now; undefined while all is well. {@link problem} is apart from that. */
+  readonly migrationsProblem: string | undefined;
   migrationKeys(): readonly string[];
   /** The way that pods of the workload go now, if it is being migrated. */
   wayOf(workload: TypedObject): Migrating | undefined;

@@ -1,18 +1,10 @@
-import type { Cluster } from '../api/cluster.ts';
-import type { MemberCluster } from '../api/member-cluster.ts';
-import { FENCED } from '../api/fencing.ts';
-import { DRAIN_TAINT, OUT_OF_SERVICE_TAINT } from '../api/marks.ts';
-import { LOCAL } from '../api/cluster-tiers.ts';
-import { clusterTaintsOf, isLeaving, specOf } from '../api/member-cluster.ts';
 import { TEMPLATE_HASH } from '../api/released.ts';
 import type { WorkloadMigration } from '../api/workload-migration.ts';
-import type { WorkloadPlacement } from '../api/workload-placement.ts';
-import { conditionOf } from '../kube/conditions.ts';
+import { WORKLOAD_PLACEMENTS } from '../api/workload-placement.ts';
 import type { LabelSelector, Pod } from '../kube/core-v1.ts';
 import { controllerOf } from '../kube/owner-references.ts';
-import { HARD_EFFECTS, type Taint } from '../kube/taints.ts';
+import { pause } from '../kube/timers.ts';
 import type { Avoided } from '../placement/avoided.ts';
-import { isLost, reachabilityOf } from '../placement/lost-members.ts';
 import { betterPlace } from '../placement/better-place.ts';
 import type { BetterPlace, Displacement } from '../placement/better-place.ts';
 import type { Decision, PlacementFacts } from '../placement/decision.ts';
@@ -40,7 +32,9 @@ import type { HostView } from './host-view.ts';
 import { memberRefusal, showsRefusal } from './member-refusals.ts';
 import type { MigrationCache } from './migration-cache.ts';
 import type { MigrationFit } from './migration-fit.ts';
+import { placedMember } from './placed-member.ts';
 import type { PlacementQuestions } from './placement-questions.ts';
+import type { PlacementStore } from './placement-store.ts';
 import { whyRulesUnknown } from './unread-owner.ts';
 import { controllersOf } from './workload-view.ts';
 import type { WorkloadState } from './workload-state.ts';
@@ -50,6 +44,9 @@ const OWN_NO_WORKLOAD: ReadonlySet<string> = new Set(['DaemonSet', 'CronJob']);
 
 /** For the pods that come instead of those that made way to find their places, whatever `avoidFor` says (ms). */
 const LEAST_AVOIDED_MS = 120_000;
+/** Poll interval while what is stored is read, in ms. */
+const SYNC_POLL_MS = 100;
+const NOT_COMPLETE = 'the caches are not complete yet';
 
 export interface HostPlacedPodsOptions {
   view: HostView;
@@ -57,8 +54,7 @@ export interface HostPlacedPodsOptions {
   questions: PlacementQuestions;
   migrations: MigrationCache;
   migrationFit: MigrationFit;
-  /** The WorkloadPlacement of a workload. */
-  stored: (workload: TypedObject) => WorkloadPlacement | undefined;
+  store: PlacementStore;
   /** Wall clock in ms. */
   clock: () => number;
 }
@@ -71,36 +67,33 @@ export class HostPlacedPods implements PlacedPods {
     this.#o = options;
   }
 
+  /** What is stored is not waited for where it cannot be read: then moves are held, and each pod says why. */
   async whenSynced(signal: AbortSignal): Promise<void> {
-    await this.#o.view.whenSynced(signal);
+    const { view, store } = this.#o;
+    await view.whenSynced(signal);
+    const { informer } = store;
+    while (!informer.hasSynced && informer.problem === undefined && !signal.aborted) await pause(SYNC_POLL_MS, signal);
   }
 
   get problem(): string | undefined {
-    return this.#o.view.problem;
+    const { view, store } = this.#o;
+    if (view.problem !== undefined || !view.hasSynced) return view.problem ?? NOT_COMPLETE;
+    const { problem, hasSynced } = store.informer;
+    if (problem === undefined && hasSynced) return undefined;
+    return `${WORKLOAD_PLACEMENTS.kind}s, which say what was moved before: ${problem ?? NOT_COMPLETE}`;
+  }
+
+  get migrationsProblem(): string | undefined {
+    return this.#o.migrations.problem;
   }
 
   members(): readonly PlacedMember[] {
-    return this.#o.view.nodes.clusters().flatMap((cluster) => this.#placedMember(cluster) ?? []);
+    return this.#o.view.nodes.clusters().flatMap((cluster) => placedMember(cluster, this.#o.view.nodes) ?? []);
   }
 
   member(name: string): PlacedMember | undefined {
     const cluster = this.#o.view.nodes.clusters().find((one) => one.name === name);
-    return cluster && this.#placedMember(cluster);
-  }
-
-  #placedMember({ name, unavailable }: Cluster): PlacedMember | undefined {
-    const { nodes } = this.#o.view;
-    if (name === LOCAL) return undefined;
-    const member = nodes.member(name);
-    if (member === undefined) return unreadable(name, unavailable);
-    const every = nodes.everyVirtualNodeOf(name);
-    const own = every.map((node) => [node, nodes.nodes.get(node)?.spec?.taints ?? []] as const);
-    const drains = own.map(([node, taints]) => [node, taints.filter(isDrain)] as const);
-    const drained = new Map(drains.filter(([, taints]) => taints.length > 0));
-    const outOfService = outOfServiceOf(member, new Map(own));
-    const isReady = conditionOf(member, 'Ready')?.status === 'True';
-    const standing = { unavailable, isReady, isLeaving: isLeaving(member), ...reachabilityOf(member) };
-    return { ...standing, ...taintsOf(member, every), outOfService, drained };
+    return cluster && placedMember(cluster, this.#o.view.nodes);
   }
 
   inMember(member: string): readonly Pod[] {
@@ -185,7 +178,7 @@ export class HostPlacedPods implements PlacedPods {
   }
 
   recordOf(workload: TypedObject): MoveRecord | undefined {
-    const found = this.#o.stored(workload);
+    const found = this.#o.store.get(workload);
     if (found === undefined || found.spec.workload.uid !== workload.metadata.uid) return undefined;
     const { namespace, name, resourceVersion } = found.metadata;
     const moves = (found.status?.moves ?? []).map(({ since, last, ...rest }) => ({
@@ -324,23 +317,6 @@ export class HostPlacedPods implements PlacedPods {
   }
 }
 
-/** It is there, and nothing is known of it: pods there are not moved, and none is taken for gone. */
-function unreadable(name: string, unavailable: string | undefined): PlacedMember {
-  return {
-    name,
-    unavailable,
-    isReady: false,
-    isLeaving: false,
-    reachable: undefined,
-    mayBeLost: false,
-    since: 0,
-    nodeTaints: new Map(),
-    clusterTaints: [],
-    outOfService: new Map(),
-    drained: new Map(),
-  };
-}
-
 interface OwnerSpec {
   readonly replicas?: number;
   readonly selector?: LabelSelector;
@@ -366,36 +342,5 @@ function notNow(others: readonly string[]): NoPlace {
   return {
     why: `no other cluster takes it now${others.length === 0 ? '' : ` (${others.join('; ')})`}`,
     isTaken: false,
-  };
-}
-
-/** One that does not keep new pods away empties nothing: they would come back. */
-function isDrain({ key, effect }: Taint): boolean {
-  return key === DRAIN_TAINT && HARD_EFFECTS.includes(effect);
-}
-
-/** Whoever acts for the member has weighed that word, and written down what it is worth while the member is lost. For how long it has to be, those ask who move pods. */
-function outOfServiceOf(
-  member: MemberCluster,
-  taintsOn: ReadonlyMap<string, readonly Taint[]>,
-): PlacedMember['outOfService'] {
-  const found = new Map<string, readonly Taint[]>();
-  if (!isLost(reachabilityOf(member))) return found;
-  for (const [node, state] of Object.entries(member.status?.fencing?.nodes ?? {})) {
-    const taints = (taintsOn.get(node) ?? []).filter(({ key }) => key === OUT_OF_SERVICE_TAINT);
-    if (state === FENCED && taints.length > 0) found.set(node, taints);
-  }
-  return found;
-}
-
-function taintsOf(
-  member: MemberCluster,
-  virtualNodes: readonly string[],
-): Pick<PlacedMember, 'nodeTaints' | 'clusterTaints'> {
-  const isEvicting = ({ effect }: Taint): boolean => effect === 'NoExecute';
-  const nodes = virtualNodes.map((name) => [name, specOf(member, name).taints.filter(isEvicting)] as const);
-  return {
-    nodeTaints: new Map(nodes.filter(([, taints]) => taints.length > 0)),
-    clusterTaints: clusterTaintsOf(member).filter(isEvicting),
   };
 }

@@ -35,6 +35,11 @@ export class MigrationCache {
     off();
   }
 
+  /** Why they cannot be followed now, in words; undefined while all is well. */
+  get problem(): string | undefined {
+    return this.#informer.problem;
+  }
+
   get(key: string): WorkloadMigration | undefined {
     return this.#informer.get(key);
   }

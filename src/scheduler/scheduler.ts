@@ -147,7 +147,7 @@ export class Scheduler {
       questions,
       migrations,
       migrationFit,
-      stored: (workload) => store.get(workload),
+      store,
       clock,
     });
     this.gangRooms = new GangPlacer({ view, questions, ownQuestions, heldRooms, capacityOf, clock });

@@ -1,0 +1,78 @@
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import type { TypedObject } from '../../src/placement/owner-chain.ts';
+import { SchedulerRoom } from '../fixtures/scheduler-room.ts';
+
+/** Four pods of Deployment shop/web in member east, which is to be emptied. One may be moved within an hour, and one was. */
+let room: SchedulerRoom;
+let deployment: TypedObject;
+const { signal } = new AbortController();
+
+beforeEach(async () => {
+  room = await SchedulerRoom.start(['east', 'west']);
+  room.perPodPerHour = 0.25;
+  await room.restart();
+  let set: TypedObject;
+  ({ deployment, set } = await room.deploy('web', 4));
+  await room.run(set, { east: 4 });
+  room.setRoom('local', 0);
+  room.setRoom('west', 9);
+  room.place('p', {});
+  await room.seen('the policy is known', () => room.process.view.policies.get('shop/p') !== undefined);
+  await room.process.placements.bringUpToDate(deployment.metadata.uid ?? '', signal);
+  room.api.edit('/api/v1/nodes/east', { spec: { taints: [{ key: 'spillway.dev/drain', effect: 'NoSchedule' }] } });
+  await isDrained();
+  await look();
+  await room.seen('its record is known', () => room.process.placed.recordOf(deployment) !== undefined);
+  await room.process.records.bringUpToDate(deployment.metadata.uid ?? '', signal);
+  expect(room.evictions()).toHaveLength(1);
+});
+afterEach(async () => {
+  await room.close();
+});
+
+const isDrained = async (): Promise<void> =>
+  await room.seen('it is known', () => room.process.placed.members().some(({ drained }) => drained.has('east')));
+const look = async (): Promise<unknown> => await room.process.members.bringUpToDate('east', signal);
+const isOfPlacements = (path: string): boolean => path.endsWith('/workloadplacements');
+
+test('what was moved before is waited for: nothing moves while it cannot be read, whatever the reason, and pods say so', async () => {
+  room.api.fault = ({ path }) =>
+    isOfPlacements(path) ? { code: 404, reason: 'NotFound', message: 'no such kind' } : undefined;
+  await room.restart(({ view }) => view.hasSynced);
+  const { placed, store } = room.process;
+  // Not for ever: pods would be held without a word.
+  await placed.whenSynced(signal);
+  expect(store.informer.hasSynced).toBe(false);
+  await look();
+  room.now += 60_000;
+  await look();
+  expect(room.evictions()).toHaveLength(1);
+  expect(room.told('DrainedPodHeld')).toContainEqual(
+    expect.stringMatching(
+      /: the host cannot be followed now \(WorkloadPlacements, which say what was moved before: .*no such kind/,
+    ),
+  );
+  room.api.fault = undefined;
+  await room.seen('they are read', () => placed.problem === undefined);
+  room.now += 60_000;
+  await look();
+  expect(room.evictions()).toHaveLength(1);
+  expect(room.told('DrainedPodHeld')).toContainEqual(
+    expect.stringMatching(/: pods of its workload were moved too often \(1 times within an hour/),
+  );
+});
+
+test('moves begin when they are read, and not before', async () => {
+  room.api.fault = ({ path }) => (isOfPlacements(path) ? 'hang' : undefined);
+  await room.restart(({ view }) => view.hasSynced);
+  const { placed } = room.process;
+  const patience = new AbortController();
+  let isOver = false;
+  const synced = placed.whenSynced(patience.signal).then(() => (isOver = true));
+  await look();
+  expect(isOver).toBe(false);
+  expect(placed.problem).toBe('WorkloadPlacements, which say what was moved before: the caches are not complete yet');
+  expect(room.evictions()).toHaveLength(1);
+  patience.abort();
+  await synced;
+});
