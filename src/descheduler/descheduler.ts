@@ -157,7 +157,7 @@ export class Descheduler {
       ages: this.#health,
     });
     const wanted = this.#rebalancers();
-    const rebalancers = new Rebalancers({ ...this.#o, mover, rebalancer: (name) => wanted.get(name) });
+    const rebalancers = new Rebalancers({ ...this.#o, mover, rebalancers: wanted });
     const migrations = new Migrations({ ...this.#o, mover });
     const queues = {
       members: this.#queue('members', (key, ended) => members.bringUpToDate(key, ended)),

@@ -77,18 +77,6 @@ export function isJudged({ metadata, status }: WorkloadMigration): boolean {
   );
 }
 
-export function isOver({ metadata, status }: WorkloadMigration): boolean {
-  return status?.observedGeneration === (metadata.generation ?? 0) && status.finishTime !== undefined;
-}
-
-/** Until it is to be deleted, in ms; undefined when it stays. */
-export function migrationDeletedInMs(migration: WorkloadMigration, now: number): number | undefined {
-  const { ttlSecondsAfterFinished: ttl } = migration.spec;
-  const finishTime = migration.status?.finishTime;
-  if (ttl === undefined || finishTime === undefined || !isOver(migration)) return undefined;
-  return Math.max(0, Date.parse(finishTime) + ttl * 1_000 - now);
-}
-
 function cut(text: string): string {
   return text.length <= LONGEST ? text : `${text.slice(0, LONGEST - 1)}…`;
 }

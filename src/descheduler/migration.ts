@@ -84,14 +84,18 @@ function byLoss(one: MigratedPod, other: MigratedPod): number {
 }
 
 /** A pod of a workload that somebody wants out of a member. */
-export function migrationMove(pod: Pod, { from, to, by }: Migrating, recheck: WantedMove['recheck']): WantedMove {
+export function migrationMove(
+  pod: Pod,
+  { from, to, by }: Migrating,
+  asked: Pick<WantedMove, 'recheck' | 'isOrdered'>,
+): WantedMove {
   const where =
     to === undefined ? `out of ${clusterInWords(from)}` : `from ${clusterInWords(from)} to ${clusterInWords(to)}`;
   return {
     strategy: 'Migrate',
     pod,
     from,
-    recheck,
+    ...asked,
     reason: 'PodMigrated',
     heldReason: 'PodNotMigrated',
     cause: `WorkloadMigration ${by}: its workload is moved ${where}`,

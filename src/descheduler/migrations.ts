@@ -3,26 +3,20 @@ import { LOCAL } from '../api/cluster-tiers.ts';
 import { isFinished } from '../api/pod-phase.ts';
 import type { KubeClient } from '../kube/client.ts';
 import type { Pod } from '../kube/core-v1.ts';
-import { isConflict, isNotFound } from '../kube/errors.ts';
 import { jsonEqual } from '../kube/json-equal.ts';
-import { keyOf, splitKey } from '../kube/object.ts';
-import { patch, remove } from '../kube/verbs.ts';
+import { keyOf } from '../kube/object.ts';
 import type { HandlerResult } from '../kube/workqueue.ts';
 import { clusterInWords } from '../api/cluster.ts';
 import { isUnderWay, wayOf } from '../placement/migrating.ts';
 import type { PlacedPods } from '../placement/placed-pods.ts';
 import { MigratedPods, type NamedWorkload } from './migrated-pods.ts';
 import { type Judging, MigrationJudge, NOT_KNOWN_MS } from './migration-judge.ts';
+import { deletedInMs, isOver } from './finished-orders.ts';
+import { removeFinished, writeOrderStatus } from './order-writes.ts';
+import { isOrdered, whyNotFollowed } from './live-order.ts';
 import { type MigrationStep, migrationMove, migrationStep } from './migration.ts';
 import { type Course, givenUp, progressInWords, seen, sumOf, whyStuck } from './migration-course.ts';
-import {
-  isJudged,
-  isOver,
-  listInText,
-  type MigrationFound,
-  migrationDeletedInMs,
-  migrationStatus,
-} from './migration-status.ts';
+import { isJudged, listInText, type MigrationFound, migrationStatus } from './migration-status.ts';
 import type { Mover, MoveOutcome } from './mover.ts';
 import type { MovesStop } from './moves-stop.ts';
 import { silentMembers } from './silent-members.ts';
@@ -58,6 +52,7 @@ export interface MigrationsOptions {
     | 'migration'
     | 'wayOf'
     | 'migrationKeys'
+    | 'migrationsProblem'
     | 'whyNotTogether'
     | 'problem'
   >;
@@ -111,10 +106,9 @@ export class Migrations {
     const { placed, clock, host } = this.#o;
     const migration = placed.migration(key);
     if (migration === undefined || migration.metadata.deletionTimestamp !== undefined) return this.#forget(key);
-    const deletedIn = migrationDeletedInMs(migration, clock());
+    const deletedIn = deletedInMs(migration, clock());
     if (deletedIn === 0) {
-      const { uid, resourceVersion } = migration.metadata;
-      await remove(host, WORKLOAD_MIGRATIONS, splitKey(key), { uid, resourceVersion }, { signal }).catch(unlessOther);
+      await removeFinished(host, WORKLOAD_MIGRATIONS, migration, signal);
       return this.#forget(key);
     }
     if (isOver(migration)) {
@@ -135,9 +129,7 @@ export class Migrations {
     if (found === undefined) return { requeueAfterMs: Math.max(LOOK_MS, restMs) };
     const status = migrationStatus(migration, found, clock());
     if (!jsonEqual(migration.status, status)) {
-      const body = { metadata: { uid: migration.metadata.uid }, status: { finishTime: null, ...status } };
-      const how = { type: 'merge', subresource: 'status' } as const;
-      await patch(host, WORKLOAD_MIGRATIONS, splitKey(key), body, how, { signal }).catch(unlessOther);
+      await writeOrderStatus(host, WORKLOAD_MIGRATIONS, migration, status, signal);
     }
     if (migration.spec.suspend || status.finishTime !== undefined) return undefined;
     return { requeueAfterMs: found.fits?.status === 'Unknown' ? Math.max(NOT_KNOWN_MS, restMs) : LOOK_MS };
@@ -159,7 +151,7 @@ export class Migrations {
       const message = 'it is not gone on with, as descheduler.dryRun is set. What has moved stays moved';
       return { state: 'DryRun', message, workloads: known, fits: { status: 'True', message: saidOfFit(migration) } };
     }
-    return await this.#goOn(key, migration, sight, signal);
+    return await this.#goOn(migration, sight, signal);
   }
 
   #whySuspended({ spec }: WorkloadMigration): string | undefined {
@@ -168,8 +160,8 @@ export class Migrations {
     return spec.dryRun || this.#o.dryRun ? undefined : this.#o.stop.why;
   }
 
-  async #goOn(key: string, migration: WorkloadMigration, sight: Sight, signal: AbortSignal): Promise<MigrationFound> {
-    const { monotonic } = this.#o;
+  async #goOn(migration: WorkloadMigration, sight: Sight, signal: AbortSignal): Promise<MigrationFound> {
+    const { placed, mover, monotonic } = this.#o;
     const { from } = migration.spec;
     sight.begun ??= monotonic();
     const named = new Map(this.#pods.movedBy(migration).map((one) => [inText(one.reference), one]));
@@ -192,14 +184,16 @@ export class Migrations {
       let hasBegun = step.moving > 0;
       for (const pod of isHeard && notNow === undefined ? step.moves : []) {
         if (tries === 0) break;
-        const outcome = await this.#move(key, migration, one, pod, signal);
+        const outcome = await this.#move(migration, one, pod, signal);
         if (outcome !== 'rests') tries -= 1;
         hasBegun ||= outcome === 'moved';
         if (outcome === 'workloadHeld') break;
       }
       const isHeld = isHeard && !hasBegun && step.waiting > step.stays.length;
       const why = isHeld ? (notNow ?? this.#whyHeld(step)) : undefined;
-      course.rests ||= isHeld && step.moves.some((pod) => this.#o.mover.fuse.tooOften(pod) !== undefined);
+      course.rests ||=
+        isHeld &&
+        (placed.migrationsProblem !== undefined || step.moves.some((pod) => mover.fuse.tooOften(pod) !== undefined));
       const found = seen(entry, step, why);
       if (why !== undefined) held.set(found, why);
       workloads.push(found);
@@ -256,15 +250,16 @@ export class Migrations {
   }
 
   async #move(
-    key: string,
     migration: WorkloadMigration,
     one: NamedWorkload,
     pod: Pod,
     signal: AbortSignal,
   ): Promise<'rests' | MoveOutcome> {
-    const { mover } = this.#o;
-    const { generation } = migration.metadata;
-    const move = migrationMove(pod, wayOf(migration), (live) => this.#recheck(live, key, generation, one));
+    const { host, mover } = this.#o;
+    const move = migrationMove(pod, wayOf(migration), {
+      recheck: (live) => this.#recheck(live, migration, one),
+      isOrdered: async (until) => await isOrdered(host, WORKLOAD_MIGRATIONS, migration, until),
+    });
     if (mover.restMs(pod) > 0 || mover.keeps(move)) return 'rests';
     return await mover.move(move, signal);
   }
@@ -276,12 +271,13 @@ export class Migrations {
   }
 
   /** Asked while the move waits for its turn, so from caches alone. */
-  #recheck(live: Pod, key: string, generation: number | undefined, one: NamedWorkload): Recheck {
+  #recheck(live: Pod, asked: WorkloadMigration, one: NamedWorkload): Recheck {
     const { placed } = this.#o;
-    const migration = placed.migration(key);
-    // Deleted, suspended or edited meanwhile.
-    if (migration === undefined || migration.metadata.generation !== generation || !isUnderWay(migration))
-      return 'notWanted';
+    const migration = placed.migration(keyOf(asked));
+    // Deleted, made anew, suspended or edited meanwhile.
+    const { uid, generation } = asked.metadata;
+    if (migration?.metadata.uid !== uid || migration?.metadata.generation !== generation) return 'notWanted';
+    if (migration === undefined || !isUnderWay(migration)) return 'notWanted';
     const { from } = migration.spec;
     if (placed.clusterOf(live.spec.nodeName ?? '') !== from || isFinished(live)) return 'notWanted';
     const not = this.#whyNotNow(migration, one);
@@ -295,6 +291,8 @@ export class Migrations {
   #whyNotNow(migration: WorkloadMigration, { workload }: NamedWorkload): string | undefined {
     const { placed } = this.#o;
     const { from } = migration.spec;
+    const notFollowed = whyNotFollowed(WORKLOAD_MIGRATIONS, placed.migrationsProblem);
+    if (notFollowed !== undefined) return notFollowed;
     const silent = silentMembers(placed.members()).get(from);
     if (silent !== undefined) return `${clusterInWords(from)}: ${silent}`;
     const by = workload === undefined ? undefined : placed.wayOf(workload)?.by;
@@ -333,9 +331,4 @@ function saidOfFit({ status }: WorkloadMigration): string {
 
 function inText({ apiVersion, kind, name }: MigratedWorkload['workload']): string {
   return `${apiVersion}/${kind}/${name}`;
-}
-
-/** Gone, or changed meanwhile: the watch will show it. */
-function unlessOther(error: unknown): undefined {
-  if (!isNotFound(error) && !isConflict(error)) throw error;
 }

@@ -49,6 +49,7 @@ export class MoveCheck {
     const read = await pods.readNow(wanted.pod, signal);
     if (!('live' in read)) return read;
     const { live } = read;
+    if ((await wanted.isOrdered?.(signal)) === false) return { stays: 'notWanted' };
     const { stopped } = this;
     if (stopped !== undefined) return { stays: stopped };
     // After an outage of the host the pod can be read before the watches have caught up with taints and members.

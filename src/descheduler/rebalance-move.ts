@@ -6,13 +6,13 @@ import type { WantedMove } from './wanted-move.ts';
 export function rebalanceMove(
   { pod, from, better: { cluster, why } }: DisplacedPod,
   rebalancer: string,
-  recheck: WantedMove['recheck'],
+  asked: Pick<WantedMove, 'recheck' | 'isOrdered'>,
 ): WantedMove {
   return {
     strategy: 'Rebalance',
     pod,
     from,
-    recheck,
+    ...asked,
     reason: 'PodRebalanced',
     heldReason: 'PodNotRebalanced',
     cause: `WorkloadRebalancer ${rebalancer}: it is in ${clusterInWords(from)} (${why}), and ${clusterInWords(cluster)} would take it now`,

@@ -31,11 +31,3 @@ export function resultsOf({ metadata, status }: WorkloadRebalancer): readonly Ob
   const isOfThis = status?.observedGeneration === (metadata.generation ?? 0);
   return isOfThis ? (status.observedWorkloads ?? []).filter(({ result }) => result !== undefined) : [];
 }
-
-/** Until it is to be deleted, in ms; undefined when it stays. */
-export function deletedInMs({ spec, metadata, status }: WorkloadRebalancer, now: number): number | undefined {
-  const { ttlSecondsAfterFinished: ttl } = spec;
-  if (ttl === undefined || status?.finishTime === undefined) return undefined;
-  if (status.observedGeneration !== (metadata.generation ?? 0)) return undefined;
-  return Math.max(0, Date.parse(status.finishTime) + ttl * 1_000 - now);
-}

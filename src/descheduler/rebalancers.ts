@@ -8,17 +8,19 @@ import { isFinished } from '../api/pod-phase.ts';
 import type { KubeClient } from '../kube/client.ts';
 import type { Pod } from '../kube/core-v1.ts';
 import { isReady } from '../kube/conditions.ts';
-import { isConflict, isNotFound } from '../kube/errors.ts';
+import type { Informer } from '../kube/informer.ts';
 import { jsonEqual } from '../kube/json-equal.ts';
-import { patch, remove } from '../kube/verbs.ts';
 import type { HandlerResult } from '../kube/workqueue.ts';
 import type { PlacedPods } from '../placement/placed-pods.ts';
 import { displacedPod } from './displaced-pod.ts';
+import { deletedInMs } from './finished-orders.ts';
+import { removeFinished, writeOrderStatus } from './order-writes.ts';
+import { isOrdered, whyNotFollowed } from './live-order.ts';
 import type { Mover } from './mover.ts';
 import type { MovesFuse } from './moves-fuse.ts';
 import type { MovesStop } from './moves-stop.ts';
 import { rebalanceMove } from './rebalance-move.ts';
-import { deletedInMs, rebalanceStatus, resultsOf } from './rebalance-status.ts';
+import { rebalanceStatus, resultsOf } from './rebalance-status.ts';
 import { whyNotMoved } from './replaceable.ts';
 import { silentMembers } from './silent-members.ts';
 import type { Recheck } from './wanted-move.ts';
@@ -42,7 +44,8 @@ export interface RebalancersOptions {
     readonly fuse: Pick<MovesFuse, 'tooOften'>;
   };
   stop: Pick<MovesStop, 'why'>;
-  rebalancer: (name: string) => WorkloadRebalancer | undefined;
+  /** All there are; `problem`: why they cannot be followed now. */
+  rebalancers: Pick<Informer<WorkloadRebalancer>, 'get' | 'problem'>;
   /** Wall clock in ms, to be written on objects. */
   clock: () => number;
   /** In ms. */
@@ -92,14 +95,13 @@ export class Rebalancers {
 
   /** Throws what the host answers. */
   async bringUpToDate(name: string, signal: AbortSignal): Promise<HandlerResult> {
-    const { rebalancer, clock, host } = this.#o;
-    const object = rebalancer(name);
+    const { rebalancers, clock, host } = this.#o;
+    const object = rebalancers.get(name);
     if (object === undefined) return this.#forget(name);
     const deletedIn = deletedInMs(object, clock());
     if (deletedIn !== undefined && deletedIn > 0) return { requeueAfterMs: deletedIn };
     if (deletedIn === 0) {
-      const { uid, resourceVersion } = object.metadata;
-      await remove(host, WORKLOAD_REBALANCERS, { name }, { uid, resourceVersion }, { signal }).catch(unlessOther);
+      await removeFinished(host, WORKLOAD_REBALANCERS, object, signal);
       return this.#forget(name);
     }
     const done = resultsOf(object);
@@ -111,9 +113,7 @@ export class Rebalancers {
     }
     const status = rebalanceStatus(object, observed, clock());
     if (!jsonEqual(object.status, status)) {
-      const body = { metadata: { uid: object.metadata.uid }, status: { finishTime: null, ...status } };
-      const how = { type: 'merge', subresource: 'status' } as const;
-      await patch(host, WORKLOAD_REBALANCERS, { name }, body, how, { signal }).catch(unlessOther);
+      await writeOrderStatus(host, WORKLOAD_REBALANCERS, object, status, signal);
     }
     if (status.finishTime === undefined) return { requeueAfterMs: LOOK_MS };
     return this.#forget(name);
@@ -151,7 +151,7 @@ export class Rebalancers {
     sight: Sight,
     signal: AbortSignal,
   ): Promise<Found> {
-    const { placed, mover, monotonic } = this.#o;
+    const { host, placed, mover, monotonic } = this.#o;
     const uid = placed.workloadNamed(reference)?.metadata.uid;
     if (uid === undefined) {
       const message = 'there is no such workload, or its kind is not one whose pods go where policies say';
@@ -174,9 +174,13 @@ export class Rebalancers {
       const message = 'its pods could not be read for ten minutes (apply manifests/scheduler/descheduler.yaml)';
       return { reason: 'Progressing', message };
     }
-    const move = rebalanceMove(found, object.metadata.name, (live) =>
-      this.#asksFor(object, reference) ? this.#recheck(live, uid, found.from) : 'notWanted',
-    );
+    const notFollowed = this.#whyNotFollowed();
+    if (notFollowed !== undefined)
+      return { reason: 'Progressing', waitsFor: `not moved now: ${notFollowed}`, rests: true };
+    const move = rebalanceMove(found, object.metadata.name, {
+      recheck: (live) => (this.#asksFor(object, reference) ? this.#recheck(live, uid, found.from) : 'notWanted'),
+      isOrdered: async (until) => await isOrdered(host, WORKLOAD_REBALANCERS, object, until),
+    });
     if (mover.restMs(found.pod) === 0 && !mover.keeps(move) && !this.#moving.has(uid)) {
       this.#moving.add(uid);
       try {
@@ -198,9 +202,14 @@ export class Rebalancers {
     };
   }
 
+  /** Why no move begins now, as the object that asks for it may be gone or another one by now. */
+  #whyNotFollowed(): string | undefined {
+    return whyNotFollowed(WORKLOAD_REBALANCERS, this.#o.rebalancers.problem);
+  }
+
   /** Not deleted, made anew or edited while the move waited for its turn. */
   #asksFor({ metadata }: WorkloadRebalancer, reference: WorkloadReference): boolean {
-    const { metadata: now, spec } = this.#o.rebalancer(metadata.name) ?? {};
+    const { metadata: now, spec } = this.#o.rebalancers.get(metadata.name) ?? {};
     if (now?.uid !== metadata.uid || now?.generation !== metadata.generation) return false;
     return spec?.workloads.some((one) => jsonEqual(one, reference)) === true;
   }
@@ -208,6 +217,8 @@ export class Rebalancers {
   #recheck(live: Pod, workloadUid: string, from: string): Recheck {
     const { placed } = this.#o;
     if (placed.clusterOf(live.spec.nodeName ?? '') !== from || isFinished(live)) return 'notWanted';
+    const notFollowed = this.#whyNotFollowed();
+    if (notFollowed !== undefined) return { why: notFollowed, others: true };
     if (silentMembers(placed.members()).has(from) || placed.betterPlace(live, from) === undefined) return 'notWanted';
     // Of Jobs, too: somebody named this one.
     const own = whyNotMoved(live);
@@ -249,9 +260,4 @@ export class Rebalancers {
   #forget(name: string): undefined {
     this.#looks.delete(name);
   }
-}
-
-/** Gone, or changed meanwhile: the watch will show it. */
-function unlessOther(error: unknown): undefined {
-  if (!isNotFound(error) && !isConflict(error)) throw error;
 }

@@ -35,6 +35,8 @@ export interface WantedMove {
   /** The member it is in. */
   readonly from: string;
   readonly recheck: (live: Pod) => Recheck;
+  /** Whether the object by which people ordered it still does, read past the caches. @throws what the host answers */
+  readonly isOrdered?: (signal: AbortSignal) => Promise<boolean>;
   /** Whether another virtual node of the same member is a place for the pod that comes instead. */
   readonly mayStayInMember?: boolean;
   /** Evict even if no place for the successor is known. */

@@ -7,7 +7,7 @@ import type { WantedMove } from '../../src/descheduler/wanted-move.ts';
 import { hostPod } from '../fixtures/pods.ts';
 
 const pod = hostPod({ metadata: { name: 'a', namespace: 'shop', uid: 'u' } });
-const migrated = migrationMove(pod, { from: 'east', to: 'west', by: 'shop/now' }, () => undefined);
+const migrated = migrationMove(pod, { from: 'east', to: 'west', by: 'shop/now' }, { recheck: () => undefined });
 const tainted: WantedMove = { ...migrated, strategy: 'TaintNoExecute' };
 let now: number;
 let told: string[];

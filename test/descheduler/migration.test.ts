@@ -118,9 +118,9 @@ describe('which pods of a workload leave east now', () => {
 
 test('a move says whose wish it is, and where it leads', () => {
   const { pod: one } = pod('web-1');
-  const named = migrationMove(one, { from: 'east', to: 'west', by: 'shop/now' }, () => undefined);
+  const named = migrationMove(one, { from: 'east', to: 'west', by: 'shop/now' }, { recheck: () => undefined });
   expect(named.cause).toBe('WorkloadMigration shop/now: its workload is moved from member east to member west');
-  const out = migrationMove(one, { from: 'east', to: undefined, by: 'shop/now' }, () => undefined);
+  const out = migrationMove(one, { from: 'east', to: undefined, by: 'shop/now' }, { recheck: () => undefined });
   expect(out.stays).toBe('WorkloadMigration shop/now: its workload is moved out of member east, and it stays for now');
   expect(out.outcome('ReplicaSet web')).toContain('ReplicaSet web makes another one');
 });

@@ -1195,3 +1195,87 @@ describe('out of a member that only takes no new pods', () => {
     expect(found).toMatchObject({ from: 'east' });
   });
 });
+
+describe('a migration that is deleted', () => {
+  test('while watches of migrations are down moves nothing more, and says why as long as it is there', async () => {
+    ask();
+    await begun();
+    expect(moves()).toHaveLength(1);
+    room.api.fault = ({ method, path, query }) =>
+      method === 'GET' && path.endsWith('/workloadmigrations') && query['watch'] !== undefined
+        ? { code: 500, reason: 'InternalError', message: 'it is broken' }
+        : undefined;
+    room.cutWatches();
+    const { placed, migrations } = room.process;
+    await room.seen('it is known', () => placed.migrationsProblem?.includes('it is broken') === true);
+    await goes();
+    await migrations.bringUpToDate('shop/now', signal);
+    expect(moves()).toHaveLength(1);
+    expect(said()[0]).toMatch(
+      /: not moved now: it is not known whether it is still wanted, as WorkloadMigrations cannot be followed now \(.*it is broken/,
+    );
+    // However long that lasts it is not given up for it.
+    for (let minutes = 0; minutes < 15; minutes += 1) {
+      room.now += 60_000;
+      await migrations.bringUpToDate('shop/now', signal);
+    }
+    expect(state()).toContain('Complete False Progressing');
+    room.api.delete(`${PATH}/now`);
+    await migrations.bringUpToDate('shop/now', signal);
+    room.api.fault = undefined;
+    await room.seen('it is gone', () => placed.migration('shop/now') === undefined);
+    await migrations.bringUpToDate('shop/now', signal);
+    expect(moves()).toHaveLength(1);
+  });
+
+  test.each<[string, () => void]>([
+    ['deleted', () => room.api.delete(`${PATH}/now`)],
+    ['suspended', () => room.api.handle(edited({ suspend: true }))],
+  ])('or %s while its watch has died without a word moves nothing more', async (_, end) => {
+    ask();
+    await begun();
+    expect(moves()).toHaveLength(1);
+    await goes();
+    const { placed, migrations } = room.process;
+    const { workload } = placed.rulesOf(pod(0));
+    const [known, way] = [placed.migration('shop/now'), placed.wayOf(workload)];
+    vi.spyOn(placed, 'migration').mockReturnValue(known);
+    vi.spyOn(placed, 'wayOf').mockReturnValue(way);
+    end();
+    await migrations.bringUpToDate('shop/now', signal);
+    expect(moves()).toHaveLength(1);
+  });
+
+  /** The one that is on its way is gone, and another one is there in its place: the next one may go. */
+  async function goes(): Promise<void> {
+    const [first = ''] = moves();
+    ready(await room.run(set, { west: 1 }));
+    await room.seen('it is gone', () => room.process.view.pods.get(`shop/${first}`) === undefined);
+    room.now += 60_000;
+  }
+
+  function edited(more: object): Parameters<typeof room.api.handle>[0] {
+    const body = { spec: { ...GOOD_MIGRATION, ...more } };
+    return { method: 'PATCH', path: `${PATH}/now`, query: {}, body, contentType: 'application/merge-patch+json' };
+  }
+
+  function pod(index: number): Pod {
+    const found = room.pods()[index];
+    if (found === undefined) throw new Error('there is no pod');
+    return found;
+  }
+});
+
+test('what was found of a former version is not written over what was found since', async () => {
+  ask();
+  await judged();
+  const { placed, migrations } = room.process;
+  vi.spyOn(placed, 'migration').mockReturnValue(placed.migration('shop/now'));
+  const before = stored();
+  room.api.edit(`${PATH}/now`, { status: { ...before?.status, finishTime: '2026-01-01T00:00:09Z' } });
+  room.now += 60_000;
+  await migrations.bringUpToDate('shop/now', signal);
+  room.now += 60_000;
+  await migrations.bringUpToDate('shop/now', signal);
+  expect(stored()?.status?.finishTime).toBe('2026-01-01T00:00:09Z');
+});

@@ -18,6 +18,7 @@ const PATH = '/apis/spillway.dev/v1alpha1/workloadrebalancers';
 const WEB = { apiVersion: 'apps/v1', kind: 'Deployment', namespace: 'shop', name: 'web' };
 const START = Date.parse('2026-01-01T00:00:00Z');
 const HOME_FIRST = { clusterAffinity: { clusterNames: ['home'], overflowAffinities: [{ clusterNames: ['away'] }] } };
+const EDIT = { method: 'PATCH', path: `${PATH}/now`, query: {}, contentType: 'application/merge-patch+json' };
 const { signal } = new AbortController();
 const workload = { ...WEB, metadata: { name: 'web', namespace: 'shop', uid: 'w' } };
 
@@ -31,6 +32,9 @@ let hasRules: boolean;
 let held: boolean;
 let isKnown: boolean;
 let stopped: string | undefined;
+/** Why rebalancers cannot be followed, and what the cache has instead of what is stored. */
+let problem: string | undefined;
+let seen: () => WorkloadRebalancer | undefined;
 /** What keeps the pod that is to move. */
 let why: string | undefined;
 /** The limit of moves within an hour, where it is reached. */
@@ -48,7 +52,8 @@ beforeEach(async () => {
   [now, isReady, hasRules, held, moved] = [START, true, true, false, []];
   controller = { apiVersion: 'apps/v1', kind: 'ReplicaSet' };
   [isKnown, isReadable, asked, beforeMove] = [true, true, 0, () => undefined];
-  [stopped, why, tooOften] = [undefined, undefined, undefined];
+  [stopped, why, tooOften, problem] = [undefined, undefined, undefined, undefined];
+  seen = stored;
   fleet = new Fleet({
     placement: HOME_FIRST,
     clusters: [cluster('home'), cluster('away')],
@@ -83,7 +88,7 @@ beforeEach(async () => {
       move: async (wanted) => {
         asked += 1;
         await beforeMove();
-        return move(wanted);
+        return (await wanted.isOrdered?.(signal)) === true ? move(wanted) : 'void';
       },
     },
     stop: {
@@ -91,7 +96,12 @@ beforeEach(async () => {
         return stopped;
       },
     },
-    rebalancer: () => stored(),
+    rebalancers: {
+      get: () => seen(),
+      get problem() {
+        return problem;
+      },
+    },
     clock: () => now,
     monotonic: () => now,
   });
@@ -394,4 +404,58 @@ test('pods that may not be read are no success: it goes on, and says so in the e
   await look();
   expect(said()).toEqual(['Failed PodsStay']);
   expect(stored()?.status?.observedWorkloads?.[0]?.message).toMatch(/could not be read .*descheduler\.yaml/);
+});
+
+test('one that may be deleted by now moves nothing and says so, and is not given up meanwhile', async () => {
+  ask();
+  await look();
+  expect(moved).toHaveLength(1);
+  problem = 'it is broken';
+  for (let minutes = 0; minutes < 15; minutes += 1) {
+    now += 60_000;
+    await look();
+  }
+  expect(moved).toHaveLength(1);
+  expect(stored()?.status?.observedWorkloads).toEqual([
+    expect.objectContaining({
+      reason: 'Progressing',
+      message:
+        'not moved now: it is not known whether it is still wanted, as WorkloadRebalancers cannot be followed now (it is broken)',
+    }),
+  ]);
+  problem = undefined;
+  await look();
+  expect(moved).toHaveLength(2);
+});
+
+test('nor does a move that waits for its turn when that begins', async () => {
+  ask();
+  beforeMove = () => (problem = 'it is broken');
+  await look();
+  expect([asked, moved]).toEqual([1, []]);
+});
+
+test.each<[string, () => unknown]>([
+  ['deleted', () => api.delete(`${PATH}/now`)],
+  [
+    'edited',
+    () =>
+      api.handle({ ...EDIT, body: { spec: { workloads: [{ ...WEB, name: 'other' }], ttlSecondsAfterFinished: 5 } } }),
+  ],
+])('one that was %s, as the watch has not shown, moves nothing', async (_, end) => {
+  ask();
+  const known = stored();
+  seen = () => known;
+  end();
+  await look();
+  expect([asked, moved]).toEqual([1, []]);
+});
+
+test('what was found of a former version is not written over what was found since', async () => {
+  ask();
+  const known = stored();
+  seen = () => known;
+  api.edit(`${PATH}/now`, { status: { summary: 'of another process' } });
+  await look();
+  expect(stored()?.status?.summary).toBe('of another process');
 });

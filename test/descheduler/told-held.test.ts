@@ -18,7 +18,11 @@ test('a pod that is held has an Event of each strategy that wants it elsewhere, 
   const [name = ''] = await room.run(set, { east: 1 });
   const pod = room.pods().find(({ metadata }) => metadata.name === name);
   if (pod === undefined) throw new Error('there is no pod');
-  const migrated = migrationMove(pod, { from: 'east', to: 'west', by: 'shop/now' }, () => ({ why: 'it is busy' }));
+  const migrated = migrationMove(
+    pod,
+    { from: 'east', to: 'west', by: 'shop/now' },
+    { recheck: () => ({ why: 'it is busy' }) },
+  );
   const tainted: WantedMove = { ...migrated, strategy: 'TaintNoExecute', heldReason: 'TaintedPodHeld' };
   const told = (): number[] => [room.told('TaintedPodHeld').length, room.told('PodNotMigrated').length];
   await room.process.mover.move(tainted, signal);
@@ -35,7 +39,11 @@ test('why a pod stays is known of each strategy, and of another one that keeps i
   const pod = room.pods().find(({ metadata }) => metadata.name === name);
   if (pod === undefined) throw new Error('there is no pod');
   const { mover } = room.process;
-  const migrated = migrationMove(pod, { from: 'east', to: 'west', by: 'shop/now' }, () => ({ why: 'it is busy' }));
+  const migrated = migrationMove(
+    pod,
+    { from: 'east', to: 'west', by: 'shop/now' },
+    { recheck: () => ({ why: 'it is busy' }) },
+  );
   const tainted: WantedMove = { ...migrated, strategy: 'TaintNoExecute', recheck: () => ({ why: 'it is tolerated' }) };
   expect(mover.whyHeld(pod, 'Migrate')).toBeUndefined();
   await mover.move(tainted, signal);

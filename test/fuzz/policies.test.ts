@@ -10,8 +10,9 @@ import { parsePlacementScore } from '../../src/api/placement-score.ts';
 import { parseWorkloadPlacement } from '../../src/api/workload-placement.ts';
 import { parseWorkloadMigration } from '../../src/api/workload-migration.ts';
 import { parseWorkloadRebalancer } from '../../src/api/workload-rebalancer.ts';
-import { isOver, migrationDeletedInMs, migrationStatus } from '../../src/descheduler/migration-status.ts';
-import { deletedInMs, rebalanceStatus, resultsOf } from '../../src/descheduler/rebalance-status.ts';
+import { deletedInMs, isOver } from '../../src/descheduler/finished-orders.ts';
+import { migrationStatus } from '../../src/descheduler/migration-status.ts';
+import { rebalanceStatus, resultsOf } from '../../src/descheduler/rebalance-status.ts';
 import type { KubeObject } from '../../src/kube/object.ts';
 import { compilePlacement } from '../../src/placement/compiled-placement.ts';
 import { parseDuration } from '../../src/placement/duration.ts';
@@ -166,7 +167,7 @@ describe('what people write', () => {
       return;
     }
     const { migration: one } = parsed;
-    const deletedIn = migrationDeletedInMs(one, Date.now());
+    const deletedIn = deletedInMs(one, Date.now());
     expect(deletedIn === undefined || deletedIn >= 0).toBe(true);
     const workloads = one.status?.workloads ?? [];
     const found = {
