@@ -1,5 +1,5 @@
 import type { MemberCluster } from '../api/member-cluster.ts';
-import { mayBeLost } from '../api/unreachable.ts';
+import { isAnswering, mayBeLost } from '../api/unreachable.ts';
 import { conditionOf } from '../kube/conditions.ts';
 
 /** A member as far as its loss is concerned. */
@@ -9,6 +9,8 @@ export interface MemberReachability {
   readonly reachable: boolean | undefined;
   /** What keeps it from being reachable may mean that it is gone: it is not one that answers, but too slowly or too little. */
   readonly mayBeLost: boolean;
+  /** It answers, be it too slowly or too little to be reachable. */
+  readonly answers: boolean;
   /** Since when it is reachable, or is not, as who asks it wrote it: wall clock in ms. */
   readonly since: number;
 }
@@ -32,11 +34,12 @@ export function reachabilityOf({ metadata, status }: MemberCluster): MemberReach
   const condition = conditionOf({ status }, 'Reachable');
   const since = Date.parse(condition?.lastTransitionTime ?? '');
   if (condition === undefined || condition.status === 'Unknown')
-    return { name, reachable: undefined, mayBeLost: false, since: 0 };
+    return { name, reachable: undefined, mayBeLost: false, answers: false, since: 0 };
   return {
     name,
     reachable: condition.status === 'True',
     mayBeLost: mayBeLost(condition.reason),
+    answers: condition.status === 'True' || isAnswering(condition.reason),
     since: Number.isNaN(since) ? 0 : since,
   };
 }
@@ -46,12 +49,12 @@ export function isLost({ reachable, mayBeLost }: MemberReachability): boolean {
 }
 
 /**
- * Which members are lost, and whether so many are not reachable at once, for whatever reason, that it is no reason to move
- * anything.
+ * Which members are lost, and whether so many do not answer at once, or cannot even be asked, that it is no reason to move
+ * anything. One that answers, and is busy or broken, says that the way out of here works: it keeps nobody from another one.
  */
 export function lostMembers(members: readonly MemberReachability[]): LostMembers {
   const asked = members.filter(({ reachable }) => reachable !== undefined);
-  const gone = asked.filter(({ reachable }) => reachable === false);
+  const gone = asked.filter(({ reachable, answers }) => reachable === false && !answers);
   const lost = new Map(gone.filter(isLost).map(({ name, since }) => [name, since]));
   if (gone.length <= asked.length * LARGEST_PART) return { lost, paused: undefined };
   const many =

@@ -33,6 +33,7 @@ function unreadable(name: string, unavailable: string | undefined): PlacedMember
     isLeaving: false,
     reachable: undefined,
     mayBeLost: false,
+    answers: false,
     since: 0,
     nodeTaints: new Map(),
     clusterTaints: [],

@@ -95,8 +95,8 @@ describe('a pod that waits for its member', () => {
 });
 
 describe('a pod that was released from a member that answered', () => {
-  const LOST = member({ reachable: false, mayBeLost: true });
-  const OUT = member({ reachable: false, mayBeLost: true, outOfService: new Map([['east', []]]) });
+  const LOST = member({ reachable: false, mayBeLost: true, answers: false });
+  const OUT = member({ reachable: false, mayBeLost: true, answers: false, outOfService: new Map([['east', []]]) });
   const on = (action: 'Hold' | 'ReplaceWhenFenced') => ({ onMemberLost: { action } });
   const NEVER = { cluster: { purgeMode: 'Never', gracePeriodSeconds: 600, onTimeout: 'GiveBack' } } as const;
   test.each<[string, Parameters<typeof strandedStep>, string | undefined]>([

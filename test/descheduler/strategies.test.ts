@@ -29,7 +29,13 @@ const rules = (onMemberLost: object = {}, clusterTolerations: MoveRules['cluster
 describe('members that do not answer', () => {
   const members = (...reachable: (boolean | undefined)[]) =>
     lostMembers(
-      reachable.map((one, index) => ({ name: `m${index}`, reachable: one, mayBeLost: one === false, since: index })),
+      reachable.map((one, index) => ({
+        name: `m${index}`,
+        reachable: one,
+        mayBeLost: one === false,
+        answers: one === true,
+        since: index,
+      })),
     );
 
   test.each([
@@ -47,13 +53,19 @@ describe('members that do not answer', () => {
     expect(paused).toBeUndefined();
   });
 
-  test('that answer too slowly are none of them, and count among those that are too many', () => {
-    const slow = { reachable: false, mayBeLost: false, since: 0 };
-    const lost = { name: 'lost', reachable: false, mayBeLost: true, since: 1 };
-    const well = { reachable: true, mayBeLost: false, since: 0 };
-    const few = lostMembers([{ name: 'a', ...slow }, lost, { name: 'b', ...well }, { name: 'c', ...well }]);
-    expect(few).toEqual({ lost: new Map([['lost', 1]]), paused: undefined });
-    expect(lostMembers([{ name: 'a', ...slow }, lost, { name: 'b', ...well }]).paused).toMatch(/^2 of 3 members/);
+  const slow = { reachable: false, mayBeLost: false, answers: true, since: 0 };
+  const lost = { name: 'lost', reachable: false, mayBeLost: true, answers: false, since: 1 };
+
+  test('that answer too slowly are none of them, nor do they count among those that are too many', () => {
+    const found = { lost: new Map([['lost', 1]]), paused: undefined };
+    expect(lostMembers([{ name: 'a', ...slow }, lost])).toEqual(found);
+    expect(lostMembers([{ name: 'a', ...slow }, { name: 'b', ...slow }, lost])).toEqual(found);
+  });
+
+  test('that could not be asked, for a fault on this side, are none of them and count among those that are too many', () => {
+    const unasked = { ...slow, answers: false };
+    expect(lostMembers([{ name: 'a', ...unasked }, lost]).paused).toMatch(/^no member answers: /);
+    expect(lostMembers([{ name: 'a', ...unasked }, lost, { name: 'b', ...slow }]).paused).toMatch(/^2 of 3 members/);
   });
 
   test.each([
@@ -84,15 +96,17 @@ test('each lost member can say why its pods are not moved, and no other one', ()
   };
   const fleet = [
     of('lost', 'False', 'Timeout'),
-    of('slow', 'False', 'ServerError'),
+    of('own', 'False', 'CredentialPluginFailed'),
     of('well', 'True', 'ProbeSucceeded'),
   ];
-  expect(['lost', 'slow', 'well', 'other'].map((name) => whyMovesPaused(fleet, name))).toEqual([
+  expect(['lost', 'own', 'well', 'other'].map((name) => whyMovesPaused(fleet, name))).toEqual([
     expect.stringMatching(/^2 of 3 members do not answer: /),
     undefined,
     undefined,
     undefined,
   ]);
+  for (const reason of ['TooManyRequests', 'ServerError', 'ProbeFailed', 'WatchStale'])
+    expect(whyMovesPaused([of('lost', 'False', 'Timeout'), of('busy', 'False', reason)], 'lost')).toBeUndefined();
   expect(whyMovesPaused([...fleet, of('new', 'True', 'ProbeSucceeded')], 'lost')).toBeUndefined();
 });
 

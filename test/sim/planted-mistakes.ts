@@ -319,7 +319,7 @@ export const MISTAKES: readonly Mistake[] = [
       },
       {
         file: 'placement/lost-members.ts',
-        from: 'const gone = asked.filter(({ reachable }) => reachable === false);',
+        from: 'const gone = asked.filter(({ reachable, answers }) => reachable === false && !answers);',
         to: 'const gone = asked.filter(isLost);',
       },
       {
