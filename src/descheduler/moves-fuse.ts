@@ -1,4 +1,4 @@
-import { isFinished } from '../api/pod-phase.ts';
+import { isActive } from '../api/pod-phase.ts';
 import type { Pod } from '../kube/core-v1.ts';
 import type { PlacedPods } from '../placement/placed-pods.ts';
 import type { MoveRecords } from './move-records.ts';
@@ -36,7 +36,8 @@ export class MovesFuse {
   tooOften(pod: Pod, more = 1): MovedTooOften | undefined {
     const { placed, records, perPodPerHour } = this.#o;
     const { workload, replicas = 1 } = placed.rulesOf(pod);
-    const pods = placed.ofWorkload(workload.metadata.uid ?? '').filter((one) => !isFinished(one)).length;
+    // Not those on their way out: of a member that does not answer each move leaves one, for as long as that lasts.
+    const pods = placed.ofWorkload(workload.metadata.uid ?? '').filter(isActive).length;
     const most = Math.ceil(perPodPerHour * Math.max(replicas, pods));
     const count = records.withinAnHour(workload);
     const before = Math.max(0, most - more);
