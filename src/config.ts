@@ -171,7 +171,7 @@ const descheduler = z
     movesPerSecond: rate(10).describe('Pods that are moved out of all members together, at most, per second.'),
     movesPerSecondPerMember: rate(2).describe('Pods that are moved out of one member, at most, per second.'),
     movesPerPodPerHour: rate(5).describe(
-      'Of a workload so many times as many pods as it has are moved within an hour, at most, whatever the reasons.',
+      'Of a workload so many times as many pods as it has are moved within an hour, at most, whatever the reasons; pods of gangs that give up are counted, and not held.',
     ),
     dryRun: z
       .boolean()

@@ -5,7 +5,8 @@ import type { WantedMove } from './wanted-move.ts';
 
 /**
  * Move of a pod whose gang did not get all of its nodes in time. It is evicted even if no other place takes the gang, as the
- * capacity it holds is useless to it. `isStillToGo` is asked with the live pod right before the eviction.
+ * capacity it holds is useless to it. For the same reason the limit of moves within an hour does not hold it, though it counts there.
+ * `isStillToGo` is asked with the live pod right before the eviction.
  */
 export function gangMove(pod: Pod, at: string, isStillToGo: (live: Pod) => boolean): WantedMove {
   return {

@@ -44,3 +44,13 @@ test('one whose gang got all of its nodes meanwhile stays, by what the pod is ri
   expect(await move(({ status }) => status?.startTime === undefined)).toBe('notWanted');
   expect([evictions(), room.events]).toEqual([[], []]);
 });
+
+test('the limit of moves within an hour counts it, and does not hold it: what it has is of no use to it', async () => {
+  const { records, placed, mover } = room.process;
+  const { workload } = placed.rulesOf(pod);
+  for (let count = 0; count < 5; count += 1)
+    records.add(workload, { strategy: 'Drain', from: 'east', pod: 'p', message: '' });
+  expect(mover.fuse.tooOften(pod)).toMatchObject({ count: 5, most: 5 });
+  expect(await move()).toBe('moved');
+  expect(records.withinAnHour(workload)).toBe(6);
+});
