@@ -15,8 +15,10 @@ import type { Strategy } from './wanted-move.ts';
 const HOUR_MS = 3_600_000;
 /** Delay that batches the moves of one workload into one write (ms). */
 export const RECORD_MS = 1_000;
-/** Retry delay after a conflict, or while the object does not exist yet (ms). */
+/** Retry delay after a conflict, or when the object is gone (ms). */
 const AGAIN_MS = 2_000;
+/** The same while there is none yet (ms): nothing is asked of the host for that. */
+const MADE_MS = 10_000;
 const REMEMBERED = 10_000;
 const MAX_MESSAGE = 1_000;
 
@@ -83,8 +85,12 @@ export class MoveRecords {
     const { host, placed } = this.#o;
     const workload = placed.workloadByUid(workloadUid);
     const record = workload === undefined ? undefined : placed.recordOf(workload);
-    if (workload === undefined || record === undefined) return undefined;
-    const moves = this.#of(workload).map(({ since, last, ...rest }) => ({
+    if (workload === undefined) return undefined;
+    const all = this.#of(workload);
+    // The first pod of a workload may go before its object is written; without a policy it has none, ever.
+    if (record === undefined)
+      return movesWithin(all, HOUR_MS, this.#o.clock()) === 0 ? undefined : { requeueAfterMs: MADE_MS };
+    const moves = all.map(({ since, last, ...rest }) => ({
       ...rest,
       since: timestamp(since),
       last: timestamp(last),
@@ -101,8 +107,7 @@ export class MoveRecords {
         { signal },
       );
     } catch (error) {
-      if (isNotFound(error)) return undefined;
-      if (!isConflict(error)) throw error;
+      if (!isNotFound(error) && !isConflict(error)) throw error;
       return { requeueAfterMs: AGAIN_MS };
     }
     return undefined;

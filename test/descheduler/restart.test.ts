@@ -22,7 +22,8 @@ beforeEach(async () => {
   room.api.edit('/api/v1/nodes/east', { spec: { taints: [{ key: 'spillway.dev/drain', effect: 'NoSchedule' }] } });
   await isDrained();
   await look();
-  await room.seen('its record is known', () => room.process.placed.recordOf(deployment) !== undefined);
+  const version = (): string | undefined => room.placementOf('web')?.metadata.resourceVersion;
+  await room.seen('it is known', () => room.process.placed.recordOf(deployment)?.resourceVersion === version());
   await room.process.records.bringUpToDate(deployment.metadata.uid ?? '', signal);
   expect(room.evictions()).toHaveLength(1);
 });
@@ -75,4 +76,34 @@ test('moves begin when they are read, and not before', async () => {
   expect(room.evictions()).toHaveLength(1);
   patience.abort();
   await synced;
+});
+
+test('a move is written down also when the object for that is made only afterwards', async () => {
+  const path = '/apis/spillway.dev/v1alpha1/namespaces/shop/workloadplacements/deployment-web';
+  const { records, placements, placed } = room.process;
+  const uid = deployment.metadata.uid ?? '';
+  const isKnown = (): boolean => placed.recordOf(deployment) !== undefined;
+  // The cache does not know yet that it has gone.
+  room.api.fault = ({ method }) => (method === 'PATCH' ? { code: 404, reason: 'NotFound' } : undefined);
+  expect(await records.bringUpToDate(uid, signal)).toEqual({ requeueAfterMs: 2_000 });
+  room.api.fault = undefined;
+  room.api.delete(path);
+  await room.seen('it is gone', () => !isKnown());
+  expect(await records.bringUpToDate(uid, signal)).toEqual({ requeueAfterMs: 10_000 });
+  room.now += 60_000;
+  await placements.bringUpToDate(uid, signal);
+  const version = (): string | undefined => room.placementOf('web')?.metadata.resourceVersion;
+  await room.seen('it is there again', () => placed.recordOf(deployment)?.resourceVersion === version());
+  expect(await records.bringUpToDate(uid, signal)).toBeUndefined();
+  expect(room.placementOf('web')?.status?.moves).toHaveLength(1);
+});
+
+test('without an object, as of a workload without a policy, it is waited for as long as moves count', async () => {
+  const { records, placed } = room.process;
+  const uid = deployment.metadata.uid ?? '';
+  room.api.delete('/apis/spillway.dev/v1alpha1/namespaces/shop/workloadplacements/deployment-web');
+  await room.seen('it is gone', () => placed.recordOf(deployment) === undefined);
+  expect(await records.bringUpToDate(uid, signal)).toEqual({ requeueAfterMs: 10_000 });
+  room.now += 3_600_000;
+  expect(await records.bringUpToDate(uid, signal)).toBeUndefined();
 });
