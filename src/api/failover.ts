@@ -138,3 +138,6 @@ export const failover = z
   );
 
 export type Failover = z.output<typeof failover>;
+
+/** What holds where a policy says nothing of `failover.cluster`. */
+export const CLUSTER_DEFAULTS: NonNullable<Failover['cluster']> = cluster.parse({});

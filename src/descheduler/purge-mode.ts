@@ -1,4 +1,4 @@
-import type { Failover } from '../api/failover.ts';
+import { CLUSTER_DEFAULTS, type Failover } from '../api/failover.ts';
 import { MIRRORED_CONDITION } from '../api/marks.ts';
 import { isReady, isTrue } from '../kube/conditions.ts';
 import type { Pod } from '../kube/core-v1.ts';
@@ -7,11 +7,8 @@ import type { Strategy } from './wanted-move.ts';
 
 type Cluster = NonNullable<Failover['cluster']>;
 
-/** Defaults of `failover.cluster`. */
-const DEFAULTS: Cluster = { purgeMode: 'Gracefully', gracePeriodSeconds: 600, onTimeout: 'GiveBack' };
-
 export function purgeRules(failover: Failover | undefined): Cluster {
-  return failover?.cluster ?? DEFAULTS;
+  return failover?.cluster ?? CLUSTER_DEFAULTS;
 }
 
 /** Strategies for pods that do not run where they are; they have settings of their own (`onRefusal`, `onUnschedulable`, gang timeout). */

@@ -1,4 +1,4 @@
-import type { Failover } from '../api/failover.ts';
+import { CLUSTER_DEFAULTS, type Failover } from '../api/failover.ts';
 import type { PlacementPolicy } from '../api/placement-policy.ts';
 import { clusterInWords } from '../api/cluster.ts';
 import type { Cluster } from '../api/cluster.ts';
@@ -38,7 +38,7 @@ export function failoverWarnings(
 ): string[] {
   const warnings: string[] = [];
   const add = (path: string, message: string): unknown => warnings.push(`spec.failover.${path}: ${message}`);
-  const { purgeMode = 'Gracefully' } = failover.cluster ?? {};
+  const { purgeMode } = failover.cluster ?? CLUSTER_DEFAULTS;
   const stays = purgeMode === 'Never' && 'spec.failover.cluster.purgeMode is Never';
   const nowhere = reachable.length === 0 && NONE_CHOSEN;
   const elsewhere = onlyElsewhere(reachable);
@@ -103,11 +103,11 @@ function checkLost(
 
 /** Values that are not the defaults, which nobody may have written. */
 function checkGrace(cluster: Failover['cluster'], add: Add): void {
-  const { purgeMode = 'Gracefully', gracePeriodSeconds = 600, onTimeout = 'GiveBack' } = cluster ?? {};
+  const { purgeMode, gracePeriodSeconds, onTimeout } = cluster ?? CLUSTER_DEFAULTS;
   if (purgeMode === 'Gracefully') return;
   const message = `has no effect: it is for purgeMode: Gracefully, and not for ${purgeMode}`;
-  if (gracePeriodSeconds !== 600) add('cluster.gracePeriodSeconds', message);
-  if (onTimeout !== 'GiveBack') add('cluster.onTimeout', message);
+  if (gracePeriodSeconds !== CLUSTER_DEFAULTS.gracePeriodSeconds) add('cluster.gracePeriodSeconds', message);
+  if (onTimeout !== CLUSTER_DEFAULTS.onTimeout) add('cluster.onTimeout', message);
 }
 
 /** That no other kinds than these are chosen; undefined when others are. */
@@ -122,7 +122,7 @@ function whyNoChoice(failover: Failover, selectors: Selectors): string | undefin
   const { onHeal = 'KeepReplacement', action = 'Replace' } = failover.onMemberLost ?? {};
   if (onHeal === 'KeepReplacement') return undefined;
   if (action !== 'Replace') return `with action: ${action} no pod is replaced while the other one may run`;
-  const { purgeMode = 'Gracefully' } = failover.cluster ?? {};
+  const { purgeMode } = failover.cluster ?? CLUSTER_DEFAULTS;
   if (purgeMode !== 'Gracefully') return `it is for purgeMode: Gracefully, and not for ${purgeMode}`;
   const isVain = onlyOf(selectors, WITHOUT_CHOICE) !== undefined;
   return isVain ? 'it is for pods of Deployments, and resourceSelectors choose none' : undefined;
