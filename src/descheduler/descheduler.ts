@@ -23,7 +23,7 @@ import { MoveRecords, RECORD_MS } from './move-records.ts';
 import { Mover } from './mover.ts';
 import type { MovesMetrics } from './moves-metrics.ts';
 import type { MovesStop } from './moves-stop.ts';
-import { Pacer } from './pacer.ts';
+import { membersAtOnce, Pacer } from './pacer.ts';
 import type { MoveRates } from './pacer.ts';
 import type { PlacedPods } from '../placement/placed-pods.ts';
 import { Rebalancers } from './rebalancers.ts';
@@ -64,6 +64,8 @@ const SOON_MS = 50;
 
 /** The same where latency does not matter (ms). */
 const UNHURRIED_MS = 2_000;
+/** Keys of one queue that are worked on at the same time. */
+const CONCURRENCY = 4;
 /** Between two looks at a pause that lasts (ms). */
 const PAUSE_LOOK_MS = 60_000;
 /** The keys of one queue: what holds up all moves. */
@@ -136,7 +138,7 @@ export class Descheduler {
 
   /** Works until the signal aborts; to be run in one replica at a time. Never rejects. */
   async run(signal: AbortSignal): Promise<void> {
-    const { placed, stop, metrics, clock, monotonic } = this.#o;
+    const { placed, stop, metrics, rates, clock, monotonic } = this.#o;
     const { mover } = this;
     await placed.whenSynced(signal);
     if (signal.aborted) return;
@@ -160,7 +162,7 @@ export class Descheduler {
     const rebalancers = new Rebalancers({ ...this.#o, mover, rebalancers: wanted });
     const migrations = new Migrations({ ...this.#o, mover });
     const queues = {
-      members: this.#queue('members', (key, ended) => members.bringUpToDate(key, ended)),
+      members: this.#queue('members', (key, ended) => members.bringUpToDate(key, ended), membersAtOnce(rates)),
       pause: this.#queue(
         'pause',
         async (key) => await Promise.resolve(key === STOP ? this.#toldOfStop.look() : this.#recordPause()),
@@ -239,11 +241,15 @@ export class Descheduler {
     });
   }
 
-  #queue(name: string, handler: (key: string, signal: AbortSignal) => Promise<HandlerResult>): WorkQueue {
+  #queue(
+    name: string,
+    handler: (key: string, signal: AbortSignal) => Promise<HandlerResult>,
+    concurrency = CONCURRENCY,
+  ): WorkQueue {
     const { queueMetrics, logger } = this.#o;
     return new WorkQueue({
       name: `descheduler-${name}`,
-      concurrency: 4,
+      concurrency,
       handler,
       backoff: { baseMs: 250, maxMs: 60_000 },
       logger,

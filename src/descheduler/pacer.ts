@@ -6,6 +6,19 @@ export interface MoveRates {
   readonly perMember: number;
 }
 
+/** Most members that are emptied at the same time, whatever the rates. */
+const MOST_MEMBERS = 32;
+const LEAST_MEMBERS = 8;
+
+/**
+ * Members that have to be emptied at the same time for the pace of all. Whoever moves pods out of one waits for its turn most of the time, so with
+ * fewer the others would wait for that, too.
+ */
+export function membersAtOnce({ total, perMember }: MoveRates): number {
+  const needed = Math.ceil(total / perMember);
+  return Number.isNaN(needed) ? LEAST_MEMBERS : Math.min(MOST_MEMBERS, Math.max(LEAST_MEMBERS, needed));
+}
+
 /** A member's entry is dropped this long after its last move (ms). */
 const FORGET_MS = 60_000;
 

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import type { Pod } from '../../src/kube/core-v1.ts';
 import { LossAges } from '../../src/descheduler/loss-ages.ts';
 import { MovesUnderWay } from '../../src/descheduler/moves-under-way.ts';
-import { Pacer } from '../../src/descheduler/pacer.ts';
+import { membersAtOnce, Pacer } from '../../src/descheduler/pacer.ts';
 import { TaintAges } from '../../src/descheduler/taint-ages.ts';
 import type { PlacedMember } from '../../src/placement/placed-pods.ts';
 import { placedMember } from '../fixtures/placed-member.ts';
@@ -32,6 +32,16 @@ test('a member with many waiting moves holds up no other one', async () => {
   for (let count = 0; count < 4; count += 1) await pacer.turn('east', over);
   now = 500;
   expect(await pacer.turn('west', signal)).toBe(false);
+});
+
+test.each([
+  [{ total: 10, perMember: 2 }, 8],
+  [{ total: 50, perMember: 2 }, 25],
+  [{ total: 100, perMember: 1 }, 32],
+  [{ total: Infinity, perMember: Infinity }, 8],
+  [{ total: Infinity, perMember: 1 }, 32],
+])('with %j so many members are emptied at the same time: %i', (rates, count) => {
+  expect(membersAtOnce(rates)).toBe(count);
 });
 
 test('it waits as long as it takes', async () => {
@@ -111,7 +121,9 @@ const EAST = placedMember();
 test('members are lost for as long as this process has seen it, an outage that began anew from then on', () => {
   let now = 1_000;
   const losses = new LossAges(() => now);
-  const lost = (since: number): PlacedMember[] => [{ ...EAST, reachable: false, mayBeLost: true, since }];
+  const lost = (since: number): PlacedMember[] => [
+    { ...EAST, reachable: false, mayBeLost: true, answers: false, since },
+  ];
   // Somebody wrote that it has been so for ever.
   losses.observe(lost(0));
   expect(losses.lostForMs('east')).toBe(0);
