@@ -1,6 +1,5 @@
 import type { Logger } from 'pino';
 import { parseWorkloadRebalancer, WORKLOAD_REBALANCERS, type WorkloadRebalancer } from '../api/workload-rebalancer.ts';
-import { MEMBER_CLUSTERS } from '../api/member-cluster.ts';
 import type { KubeClient } from '../kube/client.ts';
 import type { Pod } from '../kube/core-v1.ts';
 import type { EventRecorder } from '../kube/event-recorder.ts';
@@ -8,11 +7,9 @@ import { controllerOf } from '../kube/owner-references.ts';
 import type { InformerMetrics } from '../kube/informer-metrics.ts';
 import { Informer } from '../kube/informer.ts';
 import { identifying } from '../kube/object.ts';
-import { apiVersionOf } from '../kube/resource.ts';
 import type { WorkQueueMetrics } from '../kube/workqueue-metrics.ts';
 import { WorkQueue } from '../kube/workqueue.ts';
 import type { HandlerResult } from '../kube/workqueue.ts';
-import { lostMembers } from '../placement/lost-members.ts';
 import { DisplacedPods } from './displaced-pods.ts';
 import { HealthAges } from './health-ages.ts';
 import { IllPods } from './ill-pods.ts';
@@ -31,7 +28,7 @@ import { RefusedInMember } from './refused-in-member.ts';
 import { ReleasedPods } from './released-pods.ts';
 import { Releases } from './releases.ts';
 import { TaintAges } from './taint-ages.ts';
-import { ToldCauses } from './told-causes.ts';
+import { ToldPause } from './told-pause.ts';
 import { ToldStop } from './told-stop.ts';
 import { UnhealthyPods } from './unhealthy-pods.ts';
 
@@ -66,8 +63,6 @@ const SOON_MS = 50;
 const UNHURRIED_MS = 2_000;
 /** Keys of one queue that are worked on at the same time. */
 const CONCURRENCY = 4;
-/** Between two looks at a pause that lasts (ms). */
-const PAUSE_LOOK_MS = 60_000;
 /** The keys of one queue: what holds up all moves. */
 const [PAUSE, STOP] = ['pause', 'stop'] as const;
 
@@ -82,9 +77,7 @@ export class Descheduler {
   readonly #releases: Releases;
   readonly #health: HealthAges;
   readonly #ill: IllPods;
-  #isPaused = false;
-  /** Members that were told that their pods are not moved. */
-  readonly #toldOfPause: ToldCauses;
+  readonly #toldOfPause: ToldPause;
   readonly #toldOfStop: ToldStop;
 
   constructor(options: DeschedulerOptions) {
@@ -95,7 +88,7 @@ export class Descheduler {
     const pacer = new Pacer(rates, monotonic);
     this.mover = new Mover({ ...options, records: this.#records, pacer, releases: this.#releases });
     this.#taints = new TaintAges(monotonic);
-    this.#toldOfPause = new ToldCauses(monotonic);
+    this.#toldOfPause = new ToldPause(options);
     this.#toldOfStop = new ToldStop(options);
     this.#losses = new LossAges(monotonic);
     this.#health = new HealthAges(monotonic);
@@ -165,7 +158,7 @@ export class Descheduler {
       members: this.#queue('members', (key, ended) => members.bringUpToDate(key, ended), membersAtOnce(rates)),
       pause: this.#queue(
         'pause',
-        async (key) => await Promise.resolve(key === STOP ? this.#toldOfStop.look() : this.#recordPause()),
+        async (key) => await Promise.resolve(key === STOP ? this.#toldOfStop.look() : this.#toldOfPause.look()),
       ),
       refused: this.#queue('refused', (key, ended) => refused.bringUpToDate(key, ended)),
       displaced: this.#queue('displaced', (key, ended) => displaced.bringUpToDate(key, ended)),
@@ -193,11 +186,8 @@ export class Descheduler {
     offStop();
     offReleases();
     offHealth();
-    // Another replica goes on, and says what is so there.
-    this.#isPaused = false;
-    this.#toldOfPause.keepOnly(() => false);
+    this.#toldOfPause.end();
     this.#toldOfStop.end();
-    metrics.paused.set(0);
     metrics.released.set(0);
   }
 
@@ -354,26 +344,5 @@ export class Descheduler {
       membersChanged: () => undefined,
       rulesChanged: () => undefined,
     });
-  }
-
-  /** Tells each lost member while moves are paused, again from time to time. */
-  #recordPause(): HandlerResult {
-    const { placed, events, metrics, logger } = this.#o;
-    const { lost, paused } = lostMembers(placed.members());
-    metrics.paused.set(paused === undefined ? 0 : 1);
-    if (this.#isPaused !== (paused !== undefined)) {
-      if (paused === undefined) logger.info('enough members answer: pods of lost ones are moved again');
-      else logger.warn(paused);
-    }
-    this.#isPaused = paused !== undefined;
-    this.#toldOfPause.keepOnly((name) => paused !== undefined && lost.has(name));
-    if (paused === undefined) return undefined;
-    for (const name of lost.keys()) {
-      if (!this.#toldOfPause.isToBeTold(name, PAUSE)) continue;
-      const about = { apiVersion: apiVersionOf(MEMBER_CLUSTERS), kind: MEMBER_CLUSTERS.kind, name };
-      const advice = `to move them all the same, give ${name} a taint of effect NoExecute (spec.clusterTaints)`;
-      events.record(about, 'Warning', 'MovesPaused', `${paused}; ${advice}`);
-    }
-    return { requeueAfterMs: PAUSE_LOOK_MS };
   }
 }
