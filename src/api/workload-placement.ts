@@ -16,8 +16,8 @@ export const WORKLOAD_PLACEMENTS: Resource = {
   namespaced: true,
 };
 
-/** The oldest moves are forgotten. */
-export const MOST_MOVES = 20;
+/** The oldest moves are forgotten: not those of an hour, by which moves are limited, even if five reasons move pods between two clusters. */
+export const MOST_MOVES = 64;
 
 const time = (description: string) => z.iso.datetime().meta({ description, format: 'date-time' });
 const count = (description: string) => z.int().min(0).describe(description);

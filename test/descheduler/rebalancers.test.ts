@@ -88,7 +88,7 @@ beforeEach(async () => {
       move: async (wanted) => {
         asked += 1;
         await beforeMove();
-        return (await wanted.isOrdered?.(signal)) === true ? move(wanted) : 'void';
+        return (await wanted.isOrdered?.(signal)) === true ? move(wanted) : 'notWanted';
       },
     },
     stop: {
