@@ -114,7 +114,8 @@ export class NodeRetirement {
       const refusal = this.#o.refusalOf(name);
       if (refusal === undefined) {
         const undeleted = one?.undeleted();
-        return { name, pods: one?.remains()?.pods, ...(undeleted === undefined ? {} : { undeleted }) };
+        const isHeldUp = undeleted !== undefined && undeleted.count > 0;
+        return { name, pods: one?.remains()?.pods, ...(isHeldUp ? { undeleted } : {}) };
       }
       return { name, pods: this.#copiesOf(name), taken: refusal.why };
     });
