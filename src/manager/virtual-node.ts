@@ -16,6 +16,7 @@ import { PODS } from '../kube/resource.ts';
 import { list } from '../kube/verbs.ts';
 import { KubeletServer } from '../kubelet/server.ts';
 import { KubeletPods } from './kubelet-pods.ts';
+import { LastCopies } from './last-copies.ts';
 import type { MemberDependents } from './member-dependents.ts';
 import type { MemberFencing } from '../members/member-fencing.ts';
 import type { MemberNamespaces } from '../members/namespaces.ts';
@@ -82,6 +83,7 @@ export class VirtualNodeScope {
   /** With the identity of the node. */
   readonly #host: KubeClient;
   readonly #standing: NodeStanding;
+  readonly #lastCopies = new LastCopies();
   readonly #hostPods: Informer<Pod>;
   readonly #view: VirtualNodeView;
   #node: NodeKeeper | undefined;
@@ -311,13 +313,15 @@ export class VirtualNodeScope {
     if (!known) return undefined;
     const remains = { pods: 0, daemonPods: 0 };
     for (const pod of this.#hostPods.values()) remains[isDaemonPod(pod) ? 'daemonPods' : 'pods'] += 1;
-    for (const { metadata } of connection.pods.values()) {
-      const { labels, annotations } = metadata;
+    const copies: Pod[] = [];
+    for (const copy of connection.pods.values()) {
+      const { labels, annotations } = copy.metadata;
       if (labels?.[NODE_LABEL] !== this.nodeName || labels[HOST_LABEL] !== services.hostId) continue;
       const key = keyFor(annotations?.[HOST_NAMESPACE_ANNOTATION], annotations?.[HOST_NAME_ANNOTATION] ?? '');
-      if (this.#hostPods.get(key) === undefined) remains.pods += 1;
+      if (this.#hostPods.get(key) === undefined) copies.push(copy);
     }
-    return remains;
+    this.#lastCopies.seen(copies);
+    return { ...remains, pods: remains.pods + copies.length };
   }
 
   /** Copies that were told to end, and do not go. */
@@ -362,6 +366,7 @@ export class VirtualNodeScope {
     const isEmpty = (): boolean => !this.#isWanted() && this.remains()?.pods === 0;
     const { items } = await list<Pod>(this.#host, PODS, { fieldSelector: `spec.nodeName=${nodeName}`, signal });
     if (!isEmpty() || !items.every((pod) => isDaemonPod(pod))) return false;
+    if (!(await this.#lastCopies.areGone(this.#acting.connection.client, signal)) || !isEmpty()) return false;
     const end = this.#acting.services.nodeRemovals.allow(nodeName, isEmpty);
     try {
       await this.#node?.remove(signal);
