@@ -91,7 +91,7 @@ export class Oracles {
       isOutOfService: (node) => this.#fencing.isOutOfService(node),
       ranWhole: (uid, at) => this.#gangs.ranWhole(uid, at),
     });
-    this.#releases = new ReleasesOracle(world, report);
+    this.#releases = new ReleasesOracle(world, report, (node) => this.#fencing.isOutOfService(node));
     this.#heal = new HealOracle(world, report);
     this.residence = new ResidenceOracle(world, report);
   }

@@ -10,17 +10,21 @@ const LATE_MS = 90_000;
 
 /**
  * I11: a pod is let go of as it is, with one label less, by which it can be given back; one that is Ready ends only when as many
- * are Ready without it as are wanted, or were.
+ * are Ready without it as are wanted, or were. What is shown as Ready on a Node that is out of service counts for nothing: pods of
+ * a silent member are shown so for a minute yet (`podsUnreadyAfterSeconds`), and by the word of an administrator it does not run.
  */
 export class ReleasesOracle {
   readonly #world: World;
   readonly #report: Report;
+  readonly #isOutOfService: (nodeName: string) => boolean;
   /** By UID of the ReplicaSet, when it last wanted more, or had fewer pods that are Ready. */
   readonly #changed = new Map<string, number>();
 
-  constructor(world: World, report: Report) {
+  /** `isOutOfService`: by the word of an administrator nothing runs on that Node, and its member does not answer. */
+  constructor(world: World, report: Report, isOutOfService: (nodeName: string) => boolean) {
     this.#world = world;
     this.#report = report;
+    this.#isOutOfService = isOutOfService;
   }
 
   changed(change: Change): void {
@@ -61,6 +65,7 @@ export class ReleasesOracle {
     const { namespace = '', uid, name } = object.metadata;
     const set = [...this.#world.host.list(WORKLOADS.ReplicaSet)].find((one) => one.metadata.uid === mark?.uid);
     if (mark === undefined || set === undefined || !isServing(previous)) return;
+    if (this.#isOutOfService(asPod(previous).spec.nodeName ?? '')) return;
     const others = [...this.#world.host.list(PATHS.pods(namespace))].filter((pod) => {
       const isOwn = pod.metadata.ownerReferences?.some((one) => one.uid === mark.uid) === true;
       return pod.metadata.uid !== uid && isServing(pod) && (isOwn || releasedFrom(asPod(pod))?.uid === mark.uid);
