@@ -19,11 +19,13 @@ export class FencingOracle {
   readonly #tainted = new Map<string, { since: number; until: number }>();
   /** Until when each member did not answer, by its object in the host; Infinity while it does not, in ms. */
   readonly #lost = new Map<string, number>();
-  /** UIDs of host pods that the program removed by that word, and their virtual nodes. */
-  readonly #ended = new Map<string, string>();
+  /** UIDs of host pods that the program removed by that word, their virtual nodes, and when, in ms. */
+  readonly #ended = new Map<string, { node: string; at: number }>();
 
   /** By origin and path, when the program first asked for the end of a copy, and when that was answered last, in ms. */
   readonly #asked = new Map<string, { first: number; answered: number }>();
+  /** By process and UID of the host pod, when the process first asked for a copy, in ms. */
+  readonly #creations = new Map<string, number>();
 
   constructor(world: World, report: Report) {
     this.#world = world;
@@ -34,6 +36,8 @@ export class FencingOracle {
     const where = `${origin} ${pathOf(outgoing)}`;
     if (owner !== undefined && outgoing.method === 'DELETE' && !this.#asked.has(where))
       this.#asked.set(where, { first: this.#world.loop.now, answered: Number.NEGATIVE_INFINITY });
+    const creation = creationIn(outgoing, owner);
+    if (creation !== undefined && !this.#creations.has(creation)) this.#creations.set(creation, this.#world.loop.now);
   }
 
   received({ origin, outgoing }: Call): void {
@@ -77,7 +81,7 @@ export class FencingOracle {
 
   /** What was written down goes with the object that it stands in, as one that leaves by force tells. */
   #forgotten(member: string): void {
-    for (const [uid, node] of this.#ended)
+    for (const [uid, { node }] of this.#ended)
       if (node === member || node.startsWith(`${member}-`)) this.#ended.delete(uid);
   }
 
@@ -91,7 +95,7 @@ export class FencingOracle {
     const { nodeName = '' } = asPod(hostPod).spec;
     if (!this.isOutOfService(nodeName)) return false;
     const { uid, name } = hostPod.metadata;
-    this.#ended.set(uid, nodeName);
+    this.#ended.set(uid, { node: nodeName, at: this.#world.loop.now });
     if (!this.#isStored(uid))
       this.#report('fenced', `${by} ends ${name}, and nobody would know it if its copy comes back`);
     return true;
@@ -107,14 +111,18 @@ export class FencingOracle {
     // What was asked for before may arrive after what has come back.
     if (since < onSince) return;
     const node = object.metadata.labels?.[NODE_LABEL];
+    // Behind a slow webhook it may be carried out while the member is still away, and nothing is back.
+    const askedAt = this.#creations.get(`${by} ${hostUidOf(object) ?? ''}`) ?? Number.POSITIVE_INFINITY;
     for (const pod of cluster.list('/api/v1/pods')) {
       const { namespace, name, labels, deletionTimestamp } = pod.metadata;
       const asked = this.#asked.get(`${cluster.origin} /api/v1/namespaces/${namespace}/pods/${name}`);
       // What does not let itself be deleted keeps nothing else from being made.
       const { first, answered } = asked ?? { first: Number.POSITIVE_INFINITY, answered: Number.NEGATIVE_INFINITY };
       if (answered >= onSince || (first >= onSince && this.#world.loop.now - first >= PATIENCE_MS)) continue;
-      if (deletionTimestamp !== undefined || labels?.[NODE_LABEL] !== node || !this.#ended.has(hostUidOf(pod) ?? ''))
-        continue;
+      if (deletionTimestamp !== undefined || labels?.[NODE_LABEL] !== node) continue;
+      // Who had asked for it before that one was ended could not know.
+      const endedAt = this.#ended.get(hostUidOf(pod) ?? '')?.at;
+      if (endedAt === undefined || askedAt < endedAt) continue;
       this.#report(
         'fenced',
         `${by} makes ${object.metadata.name} in ${cluster.name} before it ends ${name}, which is back`,
@@ -128,6 +136,14 @@ export class FencingOracle {
       return Object.hasOwn(fencing?.pods ?? {}, uid);
     });
   }
+}
+
+/** Process and UID of the host pod, where a process asks for a copy. */
+function creationIn({ method, path, body }: Call['outgoing'], owner: Call['owner']): string | undefined {
+  if (owner === undefined || method !== 'POST' || body === null || path.includes('dryRun=')) return undefined;
+  if (!/\/namespaces\/[^/]+\/pods(\?|$)/.test(path)) return undefined;
+  const uid = hostUidOf(JSON.parse(String(body)) as SimObject);
+  return uid === undefined ? undefined : `${owner.name} ${uid}`;
 }
 
 function pathOf({ path }: Call['outgoing']): string {
