@@ -1,7 +1,7 @@
 import { clusterInWords } from '../api/cluster.ts';
 import { parseWorkloadMigration } from '../api/workload-migration.ts';
 import { parseWorkloadRebalancer } from '../api/workload-rebalancer.ts';
-import { isOver } from '../descheduler/finished-orders.ts';
+import { isOver } from '../descheduler/order.ts';
 import { cleanText } from '../kube/clean-text.ts';
 import { conditionOf } from '../kube/conditions.ts';
 import { counted } from '../kube/counted.ts';

@@ -13,7 +13,7 @@ import type { Held } from './wanted-move.ts';
 
 /** Retry delay when a disruption budget refuses the eviction (ms). */
 const BUDGET_MS = 5_000;
-/** How long a pod is held that no eviction is possible of: somebody has to take a budget away (ms). */
+/** How long a pod is held that cannot be evicted until somebody takes a budget away (ms). */
 const MANY_BUDGETS_MS = 60_000;
 /** How long one is held that the host does not let go, or fails to, for reasons that may be of this pod alone (ms). */
 export const REFUSED_MS = 15_000;
@@ -43,7 +43,7 @@ export function evictionRefusal(error: unknown): EvictionRefusal {
   return code >= 500 || code === 408 || code === 429 ? 'fails' : 'denied';
 }
 
-/** Whether the host did it perhaps, whatever came of the answer: what etcd was asked to store it may yet. */
+/** Whether the host may have done it, or may do it yet: what etcd was asked to store it may still store. */
 export function mayBeDone(error: unknown): boolean {
   if (!(error instanceof ApiError)) return true;
   const refusal = evictionRefusal(error);
@@ -52,8 +52,8 @@ export function mayBeDone(error: unknown): boolean {
 }
 
 /**
- * Whether a pod that cannot be read says nothing of the others: nobody else is asked about the reading of one pod, so a server that is
- * overloaded, or on its way up or down, is so for all of them.
+ * Whether the failure to read a pod is about that pod alone: no webhook is asked about a read, so a server that is overloaded, or on its
+ * way up or down, is so for all of them.
  */
 export function isOfOnePod(error: unknown): error is ApiError {
   const ofAll = [401, 429, 502, 503, 504];
@@ -64,7 +64,7 @@ export function isOfOnePod(error: unknown): error is ApiError {
 export function heldByHost(refusal: 'budget' | 'manyBudgets' | 'denied' | 'fails', error: unknown, pod: Pod): Held {
   const why = refusalInWords(refusal, error, isReady(pod) ? undefined : NOT_READY);
   const forMs = refusal === 'budget' ? BUDGET_MS : refusal === 'manyBudgets' ? MANY_BUDGETS_MS : REFUSED_MS;
-  return { why, forMs, others: true };
+  return { why, forMs, ofWorkload: true };
 }
 
 /** The API server's message does not tell whether the budget can ever allow the eviction. */
@@ -86,5 +86,5 @@ export function refusalInWords(
 
 /** Why a pod stays that could not be read. */
 export function heldUnread(error: ApiError): Held {
-  return { why: `the host does not say what it is now (${describeError(error)})`, forMs: REFUSED_MS, others: true };
+  return { why: `the host does not say what it is now (${describeError(error)})`, forMs: REFUSED_MS, ofWorkload: true };
 }

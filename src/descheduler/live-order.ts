@@ -3,6 +3,7 @@ import { metadataOnly } from '../kube/metadata-only.ts';
 import type { KubeObject } from '../kube/object.ts';
 import type { Resource } from '../kube/resource.ts';
 import { find } from '../kube/verbs.ts';
+import { isSameOrder } from './order.ts';
 
 /**
  * Whether an object by which people order moves is there as it was looked at, past the caches: a watch that has died without a word shows for up to 40 s
@@ -13,12 +14,12 @@ import { find } from '../kube/verbs.ts';
 export async function isOrdered(
   host: KubeClient,
   resource: Resource,
-  { metadata: { namespace, name, uid, generation } }: KubeObject,
+  asked: KubeObject,
   signal: AbortSignal,
 ): Promise<boolean> {
+  const { namespace, name } = asked.metadata;
   const found = await find(host, metadataOnly(resource), { namespace, name }, { signal });
-  if (found === undefined || found.metadata.deletionTimestamp !== undefined) return false;
-  return found.metadata.uid === uid && found.metadata.generation === generation;
+  return found?.metadata.deletionTimestamp === undefined && isSameOrder(asked, found);
 }
 
 /** Why no move for such an object begins while those of its kind cannot be followed, as `problem` says. */

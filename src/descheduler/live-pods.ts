@@ -40,7 +40,7 @@ export class LivePods {
   }
 
   /**
-   * Or why it stays for now: it may not be read, or the host fails at this one. Not wanted when another pod has its name, or it is being deleted: the
+   * The live pod, or why it stays for now: it may not be read, or the host fails at this one. Not wanted when another pod has its name, or it is being deleted: the
    * caches will catch up. @throws what the host answers that says nothing of the pod
    */
   async readNow({ metadata }: Pod, signal: AbortSignal): Promise<{ live: Pod } | { stays: 'notWanted' | Held }> {

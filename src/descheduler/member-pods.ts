@@ -51,18 +51,18 @@ export class MemberPods {
     this.#held.delete(member);
     if (!this.#isToLeave(member)) return undefined;
     const wanted = this.#wanted(member);
-    const stopped = new Set(held);
+    const passedOver = new Set(held);
     let tried = 0;
     let inVain = 0;
     for (const move of wanted.moves) {
       const workload = this.#o.placed.rulesOf(move.pod).workload.metadata.uid ?? '';
       // One pod of each workload says that moves are stopped: no other one is tried while it rests.
-      if (stop.why !== undefined && mover.restMs(move.pod) > 0) stopped.add(workload);
-      if (stopped.has(workload) || mover.restMs(move.pod) > 0 || mover.keeps(move)) continue;
+      if (stop.why !== undefined && mover.restMs(move.pod) > 0) passedOver.add(workload);
+      if (passedOver.has(workload) || mover.restMs(move.pod) > 0 || mover.keeps(move)) continue;
       // The member may have recovered since the round began.
       if (signal.aborted || !this.#isToLeave(member)) return { requeueAfterMs: 0 };
       if ((await mover.move(move, signal)) === 'workloadHeld') {
-        stopped.add(workload);
+        passedOver.add(workload);
         // Nothing was asked of the host for a move that people have stopped: all are gone through in one round.
         if (stop.why !== undefined || mover.restMs(move.pod) <= SHORTLY_MS) continue;
         held.add(workload);

@@ -11,7 +11,7 @@ import { isUnderWay, wayOf } from '../placement/migrating.ts';
 import type { PlacedPods } from '../placement/placed-pods.ts';
 import { MigratedPods, type NamedWorkload } from './migrated-pods.ts';
 import { type Judging, MigrationJudge, NOT_KNOWN_MS } from './migration-judge.ts';
-import { deletedInMs, isOver } from './finished-orders.ts';
+import { deletedInMs, isOver, isSameOrder } from './order.ts';
 import { removeFinished, writeOrderStatus } from './order-writes.ts';
 import { isOrdered, whyNotFollowed } from './live-order.ts';
 import { type MigrationStep, migrationMove, migrationStep } from './migration.ts';
@@ -275,13 +275,11 @@ export class Migrations {
     const { placed } = this.#o;
     const migration = placed.migration(keyOf(asked));
     // Deleted, made anew, suspended or edited meanwhile.
-    const { uid, generation } = asked.metadata;
-    if (migration?.metadata.uid !== uid || migration?.metadata.generation !== generation) return 'notWanted';
-    if (migration === undefined || !isUnderWay(migration)) return 'notWanted';
+    if (!isSameOrder(asked, migration) || !isUnderWay(migration)) return 'notWanted';
     const { from } = migration.spec;
     if (placed.clusterOf(live.spec.nodeName ?? '') !== from || isFinished(live)) return 'notWanted';
     const not = this.#whyNotNow(migration, one);
-    if (not !== undefined) return { why: not, others: true };
+    if (not !== undefined) return { why: not, ofWorkload: true };
     const why = this.#pods.whyStays(live);
     if (why !== undefined) return { why };
     // One of the others does not run well by now: it will be looked at again.

@@ -45,7 +45,7 @@ export class MissingRights {
     return {
       why: 'the host does not let Spillway evict it (apply manifests/scheduler/descheduler.yaml)',
       forMs,
-      others: true,
+      ofWorkload: true,
     };
   }
 }

@@ -54,7 +54,7 @@ export class MoveCheck {
     if (stopped !== undefined) return { stays: stopped };
     // After an outage of the host the pod can be read before the watches have caught up with taints and members.
     if (placed.problem !== undefined)
-      return { stays: { why: `the host cannot be followed now (${placed.problem})`, others: true } };
+      return { stays: { why: `the host cannot be followed now (${placed.problem})`, ofWorkload: true } };
     const found = wanted.recheck(live);
     if (found !== undefined) {
       pods.remember(live);
@@ -67,7 +67,7 @@ export class MoveCheck {
     if (wanted.leavesAnyway === true) return { live, set: undefined };
     // Its policy may keep it where it is, or leave its successor nowhere to go.
     const unknown = placed.whyRulesUnknown(live);
-    if (unknown !== undefined) return { stays: { why: unknown, forMs: NO_PLACE_MS, others: true } };
+    if (unknown !== undefined) return { stays: { why: unknown, forMs: NO_PLACE_MS, ofWorkload: true } };
     const tooOften = this.#tooOften(live);
     if (tooOften !== undefined) return { stays: tooOften };
     const noPlace = placed.whyNotElsewhere(live, wanted.from, underWay.countBut(live), wanted.mayStayInMember);
@@ -78,10 +78,10 @@ export class MoveCheck {
       const waiting = set === undefined && isReady(live) ? this.#waitingInVain(live) : undefined;
       if (waiting === undefined) return { live, set };
       const why = `another pod of its workload has found no node (${waiting.metadata.name})`;
-      return { stays: { why, others: true } };
+      return { stays: { why, ofWorkload: true } };
     }
     const { why, isTaken } = noPlace;
-    return { stays: { why, forMs: isTaken ? TAKEN_MS : NO_PLACE_MS, others: true } };
+    return { stays: { why, forMs: isTaken ? TAKEN_MS : NO_PLACE_MS, ofWorkload: true } };
   }
 
   /** The ReplicaSet that makes a replacement first; undefined when the pod is evicted at once. */
@@ -94,7 +94,7 @@ export class MoveCheck {
   /** By the word of people, which may come while the move waits for its turn. */
   get stopped(): Held | undefined {
     const { why } = this.#o.stop;
-    return why === undefined ? undefined : { why, forMs: STOPPED_MS, others: true };
+    return why === undefined ? undefined : { why, forMs: STOPPED_MS, ofWorkload: true };
   }
 
   /**
@@ -116,6 +116,6 @@ export class MoveCheck {
     if (found === undefined) return undefined;
     const { count, limit, forMs } = found;
     const why = `pods of its workload were moved too often (${String(count)} times within an hour; ${limit})`;
-    return { why, forMs, others: true };
+    return { why, forMs, ofWorkload: true };
   }
 }

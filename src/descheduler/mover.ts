@@ -76,7 +76,7 @@ export class Mover {
   /** UIDs of evicted pods, until the caches must show the eviction. */
   readonly #sent = new LRUCache<string, true>({ ...atMost(REMEMBERED), ttl: CAUGHT_UP_MS });
   /** By UID, when a held pod may be tried again (monotonic ms). */
-  readonly #left = new LRUCache<string, number>(atMost(REMEMBERED));
+  readonly #restsUntil = new LRUCache<string, number>(atMost(REMEMBERED));
   /** The same of one that was given back, while its member is not lost. */
   readonly #gaveBack = new LRUCache<string, number>(atMost(REMEMBERED));
   readonly #rights: MissingRights;
@@ -102,9 +102,8 @@ export class Mover {
   }
 
   /** Do not try the pod again for `forMs`. */
-  leave({ metadata: { uid = '' } }: Pod, forMs: number): void {
-    this.#left.set(uid, this.#o.monotonic() + forMs);
-    this.#sent.delete(uid);
+  letRest({ metadata: { uid = '' } }: Pod, forMs: number): void {
+    this.#restsUntil.set(uid, this.#o.monotonic() + forMs);
   }
 
   /** It was given back, as no other one became Ready in time: do not try that again for `forMs`. Out of a member that is lost it may go. */
@@ -115,8 +114,8 @@ export class Mover {
 
   /** Time until the pod may be tried again (ms); 0: now. */
   restMs(pod: Pod): number {
-    const leftMs = (this.#left.get(pod.metadata.uid ?? '') ?? 0) - this.#o.monotonic();
-    return Math.max(0, leftMs, this.#gaveBackForMs(pod));
+    const ownMs = (this.#restsUntil.get(pod.metadata.uid ?? '') ?? 0) - this.#o.monotonic();
+    return Math.max(0, ownMs, this.#gaveBackForMs(pod));
   }
 
   #gaveBackForMs({ metadata: { uid = '' }, spec: { nodeName = '' } }: Pod): number {
@@ -174,7 +173,7 @@ export class Mover {
     if (stopped !== undefined) return this.#hold(wanted, stopped);
     if (this.#waitsForOthers(wanted)) {
       this.#held.keep(wanted, 'as many pods of its ReplicaSet as may be are being replaced now');
-      this.leave(pod, TURN_MS);
+      this.letRest(pod, TURN_MS);
       return 'workloadHeld';
     }
     let found = await this.#check.look(wanted, signal);
@@ -213,7 +212,7 @@ export class Mover {
     if (refusal === 'changed') return 'notWanted';
     if (refusal === 'unheard') {
       // It may be the one that the host hangs at: the others have their turns first.
-      this.leave(pod, REFUSED_MS);
+      this.letRest(pod, REFUSED_MS);
       throw error;
     }
     if (refusal !== 'noRight') return this.#hold(wanted, heldByHost(refusal, error, pod));
@@ -270,14 +269,14 @@ export class Mover {
 
   /** Dry-run mode: reports the move, again from time to time. */
   #pretend(wanted: WantedMove): MoveOutcome {
-    this.#left.set(wanted.pod.metadata.uid ?? '', this.#o.monotonic() + DRY_RUN_MS);
+    this.letRest(wanted.pod, DRY_RUN_MS);
     if (this.#held.isPretenceToBeTold(wanted)) this.#report.pretended(wanted);
     return 'held';
   }
 
-  #hold(wanted: WantedMove, { why, forMs = SHOWN_MS, others }: Held): MoveOutcome {
-    this.#left.set(wanted.pod.metadata.uid ?? '', this.#o.monotonic() + forMs);
+  #hold(wanted: WantedMove, { why, forMs = SHOWN_MS, ofWorkload }: Held): MoveOutcome {
+    this.letRest(wanted.pod, forMs);
     this.#held.record(wanted, why);
-    return others === true ? 'workloadHeld' : 'held';
+    return ofWorkload === true ? 'workloadHeld' : 'held';
   }
 }

@@ -2,7 +2,7 @@ import type { KubeClient } from '../kube/client.ts';
 import { isConflict, isNotFound } from '../kube/errors.ts';
 import type { Resource } from '../kube/resource.ts';
 import { patch, remove } from '../kube/verbs.ts';
-import type { Order } from './finished-orders.ts';
+import type { Order } from './order.ts';
 
 /**
  * Says what came of an order, as that was looked at. Only of that version: what a process writes that has lost its Lease, or has not seen the last edit,

@@ -13,7 +13,7 @@ import { jsonEqual } from '../kube/json-equal.ts';
 import type { HandlerResult } from '../kube/workqueue.ts';
 import type { PlacedPods } from '../placement/placed-pods.ts';
 import { displacedPod } from './displaced-pod.ts';
-import { deletedInMs } from './finished-orders.ts';
+import { deletedInMs, isSameOrder } from './order.ts';
 import { removeFinished, writeOrderStatus } from './order-writes.ts';
 import { isOrdered, whyNotFollowed } from './live-order.ts';
 import type { Mover } from './mover.ts';
@@ -208,17 +208,16 @@ export class Rebalancers {
   }
 
   /** Not deleted, made anew or edited while the move waited for its turn. */
-  #asksFor({ metadata }: WorkloadRebalancer, reference: WorkloadReference): boolean {
-    const { metadata: now, spec } = this.#o.rebalancers.get(metadata.name) ?? {};
-    if (now?.uid !== metadata.uid || now?.generation !== metadata.generation) return false;
-    return spec?.workloads.some((one) => jsonEqual(one, reference)) === true;
+  #asksFor(asked: WorkloadRebalancer, reference: WorkloadReference): boolean {
+    const now = this.#o.rebalancers.get(asked.metadata.name);
+    return isSameOrder(asked, now) && now.spec.workloads.some((one) => jsonEqual(one, reference));
   }
 
   #recheck(live: Pod, workloadUid: string, from: string): Recheck {
     const { placed } = this.#o;
     if (placed.clusterOf(live.spec.nodeName ?? '') !== from || isFinished(live)) return 'notWanted';
     const notFollowed = this.#whyNotFollowed();
-    if (notFollowed !== undefined) return { why: notFollowed, others: true };
+    if (notFollowed !== undefined) return { why: notFollowed, ofWorkload: true };
     if (silentMembers(placed.members()).has(from) || placed.betterPlace(live, from) === undefined) return 'notWanted';
     // Of Jobs, too: somebody named this one.
     const own = whyNotMoved(live);

@@ -5,7 +5,7 @@ import type { HandlerResult } from '../kube/workqueue.ts';
 import { clusterInWords } from '../api/cluster.ts';
 import { hasBegun, PATIENCE_MS, refusedPodsStep, whyItStays } from '../placement/refused-pod.ts';
 import type { Mover } from './mover.ts';
-import type { PlacedPods, RefusedPod } from '../placement/placed-pods.ts';
+import type { PlacedPods, PodRefusal } from '../placement/placed-pods.ts';
 import { unschedulableMove } from './unschedulable-in-member.ts';
 import type { Recheck, WantedMove } from './wanted-move.ts';
 
@@ -24,7 +24,7 @@ export interface RefusedInMemberOptions {
 interface Candidate {
   readonly pod: Pod;
   readonly uid: string;
-  readonly refusal: RefusedPod;
+  readonly refusal: PodRefusal;
 }
 
 /**
@@ -108,7 +108,7 @@ export class RefusedInMember {
     };
   }
 
-  #recheck(live: Pod, { cluster }: RefusedPod): Recheck {
+  #recheck(live: Pod, { cluster }: PodRefusal): Recheck {
     const { placed, clock } = this.#o;
     const still = hasBegun(live) ? undefined : placed.refusalOf(live);
     if (still?.cluster !== cluster || !still.triesNext || still.at + PATIENCE_MS > clock()) return 'notWanted';
@@ -117,6 +117,6 @@ export class RefusedInMember {
     // The cached status may be outdated.
     const { unavailable, isReady } = placed.member(cluster) ?? { unavailable: 'it is not known', isReady: false };
     if (unavailable === undefined || isReady) return undefined;
-    return { why: `what ${cluster} said last may be old, as ${unavailable}`, others: true };
+    return { why: `what ${cluster} said last may be old, as ${unavailable}`, ofWorkload: true };
   }
 }

@@ -105,24 +105,24 @@ export class UnhealthyPods {
     const closed = closedMembers(placed.members());
     const why = closed.get(cluster);
     if (why !== undefined)
-      return { why: `what ${clusterInWords(cluster)} said last may be old, as ${why}`, others: true };
+      return { why: `what ${clusterInWords(cluster)} said last may be old, as ${why}`, ofWorkload: true };
     const isWellElsewhere = [...well].some(
       ([name, uids]) => name !== cluster && !closed.has(name) && uids.some((uid) => ages.of(workloadUid, uid).isWell),
     );
     if (!isWellElsewhere) {
       return {
         why: `no other pod of its revision is well in another cluster, so its image or its settings may be at fault ${ill}`,
-        others: true,
+        ofWorkload: true,
       };
     }
     if (atMost === 0) {
       return {
         why: `others of its revision elsewhere have yet to be well ${ill} (${String(wellElsewhere)} are)`,
-        others: true,
+        ofWorkload: true,
       };
     }
     return records.withinAnHour(workload, ['UnhealthyInMember']) < count
       ? undefined
-      : { why: 'each of its pods, on the average, was moved for that once within the last hour', others: true };
+      : { why: 'each of its pods, on the average, was moved for that once within the last hour', ofWorkload: true };
   }
 }

@@ -1,12 +1,12 @@
 import type { Pod } from '../kube/core-v1.ts';
 import { clusterInWords } from '../api/cluster.ts';
-import type { RefusedPod } from '../placement/placed-pods.ts';
+import type { PodRefusal } from '../placement/placed-pods.ts';
 import type { WantedMove } from './wanted-move.ts';
 
 /** Move of a pod that has been Pending in its member for too long. */
 export function unschedulableMove(
   pod: Pod,
-  { cluster, message }: Pick<RefusedPod, 'cluster' | 'message'>,
+  { cluster, message }: Pick<PodRefusal, 'cluster' | 'message'>,
   recheck: WantedMove['recheck'],
 ): WantedMove {
   return {

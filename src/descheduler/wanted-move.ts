@@ -17,12 +17,12 @@ export type Strategy =
 
 /**
  * Why a pod is not moved now. Evaluated again at every check, from caches. `forMs`: earliest time at which it may end by itself
- * (ms). `others`: it applies to the whole workload.
+ * (ms). `ofWorkload`: it applies to the whole workload.
  */
 export interface Held {
   readonly why: string;
   readonly forMs?: number;
-  readonly others?: boolean;
+  readonly ofWorkload?: boolean;
 }
 
 /** A strategy's answer for the live pod: undefined: move it; `notWanted`: it need not be moved any more; else why it is held. */

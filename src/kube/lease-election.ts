@@ -177,7 +177,7 @@ export class LeaseElection {
     const started = { wall: this.#o.clock(), monotonic: this.#o.monotonic() };
     try {
       const written = await this.#write(started.wall);
-      const lease = written === undefined ? undefined : await this.#confirmed(written);
+      const lease = written === undefined ? undefined : await this.#confirm(written);
       if (lease === undefined) {
         this.#renewed = undefined;
         return false;
@@ -197,13 +197,14 @@ export class LeaseElection {
    * Another cluster in the place of this one has no such Lease, or one of its own: who wins it there may act nowhere. One that is not the
    * Lease from before counts only once it is found, over new connections, in the cluster that was confirmed after it was written.
    */
-  async #confirmed(lease: Lease): Promise<Lease> {
+  async #confirm(lease: Lease): Promise<Lease> {
     const { client, clock, name } = this.#o;
     const { uid } = lease.metadata;
     if (uid === this.#confirmedUid) return lease;
+    const before = this.#confirmedUid ?? this.#seenUid;
     await client.confirmCluster();
     let found = lease;
-    if (uid !== (this.#confirmedUid ?? this.#seenUid ?? uid)) {
+    if (before !== undefined && uid !== before) {
       await client.reconnect();
       found = await replace(client, LEASES, this.#record(lease, clock()), this.#callOptions());
       this.#logger?.warn({ lease: name }, 'the lease is another one than before, of the same cluster');

@@ -4,7 +4,7 @@ import { isNotFound } from '../kube/errors.ts';
 import { PODS } from '../kube/resource.ts';
 import { get } from '../kube/verbs.ts';
 
-/** Of more than these some would be there, too, if a list had lacked them. */
+/** Most that are asked for: with more copies than these, a list that lacks some would still show others. */
 const MOST = 50;
 
 /** The copies that were seen last on a virtual node that retires: a list that lacks them does not say that they are gone. */

@@ -15,7 +15,7 @@ import type { NodeRefusal } from '../nodes/node-standing.ts';
 import { VIRTUAL_NODE_INDEX } from '../pods/pod-indexes.ts';
 import { OPEN_CREATION_MS } from '../pods/unanswered-creation.ts';
 import { retirementAdvice, retirementInWords, type RetiringNode } from '../members/retiring-node.ts';
-import type { UndeletedCopies } from '../members/undeleted-in-words.ts';
+import type { UndeletedList } from '../members/undeleted-in-words.ts';
 
 /** Poll interval of retiring virtual nodes (ms). */
 const LOOK_MS = 2_000;
@@ -31,7 +31,7 @@ export interface Retiree {
   /** What is on it; undefined while that is not known. Pods of DaemonSets count apart: they leave only with the Node. */
   remains(): { pods: number; daemonPods: number } | undefined;
   /** Copies that were told to end, and do not go. */
-  undeleted(): UndeletedCopies;
+  undeleted(): UndeletedList;
   /** Time until no pending creation in the member can take effect any more (ms). */
   creationsOpenMs(): number;
   /** Pods of the host that are bound to it; undefined while they are not known. */

@@ -1,10 +1,4 @@
-import {
-  HOST_LABEL,
-  HOST_NAME_ANNOTATION,
-  HOST_NAMESPACE_ANNOTATION,
-  NODE_LABEL,
-  OUT_OF_SERVICE_TAINT,
-} from '../api/marks.ts';
+import { HOST_NAME_ANNOTATION, HOST_NAMESPACE_ANNOTATION, OUT_OF_SERVICE_TAINT } from '../api/marks.ts';
 import { daemonSetsOn, specOf } from '../api/member-cluster.ts';
 import type { Pod } from '../kube/core-v1.ts';
 import { NAMESPACE_INDEX } from './host-services.ts';
@@ -36,6 +30,7 @@ import type { NodeImages } from '../capacity/node-images.ts';
 import { podFencing } from './pod-fencing.ts';
 import { podServiceAccounts } from './pod-service-accounts.ts';
 import { PodController } from '../pods/pod-controller.ts';
+import { VIRTUAL_NODE_INDEX } from '../pods/pod-indexes.ts';
 import type { MemberServices } from '../services/member-services.ts';
 import type { UndeletedList } from '../pods/undeleted-copies.ts';
 import { OPEN_CREATION_MS } from '../pods/unanswered-creation.ts';
@@ -306,20 +301,19 @@ export class VirtualNodeScope {
     }
   }
 
-  /** What is on it; undefined while that is not known. */
+  /** What is on it; undefined while that is not known. Notes copies, which are asked for before the Node goes. */
   remains(): { pods: number; daemonPods: number } | undefined {
-    const { connection, services } = this.#acting;
+    const { connection } = this.#acting;
     const known = this.#standing.ours && this.#hostPods.hasSynced && connection.synced() && connection.identityOk();
     if (!known) return undefined;
     const remains = { pods: 0, daemonPods: 0 };
     for (const pod of this.#hostPods.values()) remains[isDaemonPod(pod) ? 'daemonPods' : 'pods'] += 1;
-    const copies: Pod[] = [];
-    for (const copy of connection.pods.values()) {
-      const { labels, annotations } = copy.metadata;
-      if (labels?.[NODE_LABEL] !== this.nodeName || labels[HOST_LABEL] !== services.hostId) continue;
-      const key = keyFor(annotations?.[HOST_NAMESPACE_ANNOTATION], annotations?.[HOST_NAME_ANNOTATION] ?? '');
-      if (this.#hostPods.get(key) === undefined) copies.push(copy);
-    }
+    const copies = connection.pods
+      .byIndex(VIRTUAL_NODE_INDEX, this.nodeName)
+      .filter(({ metadata: { annotations } }) => {
+        const key = keyFor(annotations?.[HOST_NAMESPACE_ANNOTATION], annotations?.[HOST_NAME_ANNOTATION] ?? '');
+        return this.#hostPods.get(key) === undefined;
+      });
     this.#lastCopies.seen(copies);
     return { ...remains, pods: remains.pods + copies.length };
   }

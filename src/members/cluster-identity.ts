@@ -29,9 +29,9 @@ export class ClusterIdentity {
     return this.#observed;
   }
 
-  /** The one that is expected: as seen last, or else the pinned one. */
+  /** The one that has to answer: the pinned one, or else the first that answered. */
   get expected(): string | undefined {
-    return this.#observed ?? this.#pinned();
+    return this.#pinned() ?? this.#first;
   }
 
   /** Not to be trusted any more. */

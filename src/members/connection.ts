@@ -166,7 +166,7 @@ export class MemberConnection {
 
   /** UID of the member's kube-system namespace as last seen; before that the pinned one, or ''. */
   identity(): string {
-    return this.#identity.expected ?? '';
+    return this.#identity.observed ?? this.#o.pinned() ?? '';
   }
 
   /** Whether the member was seen to be the pinned cluster, and no other: once {@link misled} it never is again. */
@@ -339,10 +339,10 @@ export class MemberConnection {
   }
 
   #observe(uid: string | undefined): void {
-    const before = this.#identity.expected;
+    const { expected } = this.#identity;
     if (uid === undefined || !this.#identity.saw(uid)) return;
-    if (before !== undefined && before !== uid) {
-      this.#o.logger.error({ expected: before, found: uid }, 'another cluster answers in the place of the member');
+    if (expected !== undefined && expected !== uid) {
+      this.#o.logger.error({ expected, found: uid }, 'another cluster answers in the place of the member');
     }
     this.#changed();
   }

@@ -10,7 +10,7 @@ export interface MemberObserverOptions extends Pick<
 > {
   start: StartObserved;
   /** That cluster answers in the place of the member. Default: nobody else has to know. */
-  misled?: (other: ClusterSeen) => void;
+  anotherSeen?: (other: ClusterSeen) => void;
 }
 
 /**
@@ -24,7 +24,7 @@ export class MemberObserver {
   #member: MemberCluster | undefined;
 
   constructor(options: MemberObserverOptions) {
-    const { start, misled, ...rest } = options;
+    const { start, anotherSeen, ...rest } = options;
     this.#o = options;
     this.#link = new MemberLink<ObservedScope>({
       ...rest,
@@ -39,7 +39,7 @@ export class MemberObserver {
       changed: () => {
         const { seen } = this.#link;
         const pinned = this.#pinned;
-        if (seen !== undefined && pinned !== undefined && seen.identity !== pinned) misled?.(seen);
+        if (seen !== undefined && pinned !== undefined && seen.identity !== pinned) anotherSeen?.(seen);
       },
     });
   }

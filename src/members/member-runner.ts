@@ -127,7 +127,7 @@ export class MemberRunner {
         name,
         start: startObserved,
         // It goes on for a while after this replica began to act.
-        misled: ({ identity, address }) => {
+        anotherSeen: ({ identity, address }) => {
           if (this.#link.leadsTo(address)) this.#link.connection?.toldOf(identity);
         },
         ...(clientMetrics === undefined ? {} : { clientMetrics }),

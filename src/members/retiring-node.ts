@@ -1,5 +1,5 @@
 import { NODE_LABEL } from '../api/marks.ts';
-import { undeletedInWords, type UndeletedCopies } from './undeleted-in-words.ts';
+import { undeletedInWords, type UndeletedList } from './undeleted-in-words.ts';
 
 /** A virtual node that the spec does not want any more. It is served, and takes no new pods, until it is empty. */
 export interface RetiringNode {
@@ -7,7 +7,7 @@ export interface RetiringNode {
   /** Pods of the host that are bound to it, and copies of such that are gone; undefined while that is not known. */
   readonly pods: number | undefined;
   /** Copies that were told to end, and do not go. */
-  readonly undeleted?: UndeletedCopies;
+  readonly undeleted?: UndeletedList;
   /** Whose the Node of that name is instead, for people: nothing is done for `pods`, copies that were left in the member. */
   readonly taken?: string;
 }

@@ -7,13 +7,13 @@ const MAX_REASON_BYTES = 140;
 const MOST_NAMED = 3;
 
 /** Copies that a member was told to delete, and has not deleted; `first`: some of them. */
-export interface UndeletedCopies {
+export interface UndeletedList {
   readonly count: number;
   readonly first: readonly { copy: string; since: string; heldBy: string }[];
 }
 
 /** Which these are, since when they are to go, and what keeps them; undefined: there are none. */
-export function undeletedInWords(lists: readonly UndeletedCopies[]): string | undefined {
+export function undeletedInWords(lists: readonly UndeletedList[]): string | undefined {
   const count = lists.reduce((sum, list) => sum + list.count, 0);
   const named = lists.flatMap(({ first }) => first).slice(0, MOST_NAMED);
   if (named.length === 0) return undefined;

@@ -31,7 +31,7 @@ export interface PlacedMember extends MemberReachability {
 }
 
 /** What says that a member does not run a pod that is bound to it. */
-export interface RefusedPod {
+export interface PodRefusal {
   readonly cluster: string;
   readonly workload: TypedObject;
   readonly reason: string;
@@ -118,7 +118,7 @@ export interface PlacedPods {
   clusterOf(nodeName: string): string;
   /** Whether the pod may say that a member refuses it. */
   showsRefusal(pod: Pod): boolean;
-  refusalOf(pod: Pod): RefusedPod | undefined;
+  refusalOf(pod: Pod): PodRefusal | undefined;
   /** The workload of that name, if its kind is followed and its pods go where policies say: no DaemonSet, and of a CronJob its Jobs. */
   workloadNamed(reference: {
     apiVersion: string;

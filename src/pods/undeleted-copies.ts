@@ -38,7 +38,7 @@ export interface UndeletedList {
 }
 
 /** What there is of one host pod's key. `sent`: the DELETEs that were sent for one of the copies. */
-export interface KeyOfCopies {
+export interface CopiesFacts {
   hostPod: Pod | undefined;
   memberPod: Pod | undefined;
   /** One more copy of the same host pod, which is to go. */
@@ -81,7 +81,7 @@ export class UndeletedCopies {
   }
 
   /** Looks after the copies of one host pod's key. Answers when to look again. */
-  look({ hostPod, memberPod, second, frozen, sent }: KeyOfCopies): Next {
+  look({ hostPod, memberPod, second, frozen, sent }: CopiesFacts): Next {
     const looks = [memberPod, second].flatMap((copy) => {
       if (copy === undefined) return [];
       const isAccepted = sent?.uid === copy.metadata.uid && (sent?.accepted ?? 0) > 0;

@@ -22,7 +22,7 @@ import type {
   PlacedMember,
   PlacedPods,
   PlacedPodsHandlers,
-  RefusedPod,
+  PodRefusal,
   SurgingSet,
 } from '../placement/placed-pods.ts';
 import { refusalInWords } from '../placement/placement-refusal.ts';
@@ -166,7 +166,7 @@ export class HostPlacedPods implements PlacedPods {
     return showsRefusal(pod);
   }
 
-  refusalOf(pod: Pod): RefusedPod | undefined {
+  refusalOf(pod: Pod): PodRefusal | undefined {
     const found = memberRefusal(pod, this.#o.view);
     if (found === undefined) return undefined;
     const { rules: _, ...refusal } = found;

@@ -9,16 +9,16 @@ import { isLost, reachabilityOf } from '../placement/lost-members.ts';
 import type { PlacedMember } from '../placement/placed-pods.ts';
 import type { HostNodes } from './host-nodes.ts';
 
-/** A member as those see it who move pods; undefined: it is none. */
+/** A member as the descheduler sees it; undefined: the cluster is none. */
 export function placedMember({ name, unavailable }: Cluster, nodes: HostNodes): PlacedMember | undefined {
   if (name === LOCAL) return undefined;
   const member = nodes.member(name);
   if (member === undefined) return unreadable(name, unavailable);
   const every = nodes.everyVirtualNodeOf(name);
-  const own = every.map((node) => [node, nodes.nodes.get(node)?.spec?.taints ?? []] as const);
-  const drains = own.map(([node, taints]) => [node, taints.filter(isDrain)] as const);
+  const taintsOn = new Map(every.map((node) => [node, nodes.nodes.get(node)?.spec?.taints ?? []]));
+  const drains = [...taintsOn].map(([node, taints]) => [node, taints.filter(isDrain)] as const);
   const drained = new Map(drains.filter(([, taints]) => taints.length > 0));
-  const outOfService = outOfServiceOf(member, new Map(own));
+  const outOfService = outOfServiceOf(member, taintsOn);
   const isReady = conditionOf(member, 'Ready')?.status === 'True';
   const standing = { unavailable, isReady, isLeaving: isLeaving(member), ...reachabilityOf(member) };
   return { ...standing, ...taintsOf(member, every), outOfService, drained };
@@ -47,7 +47,10 @@ function isDrain({ key, effect }: Taint): boolean {
   return key === DRAIN_TAINT && HARD_EFFECTS.includes(effect);
 }
 
-/** Whoever acts for the member has weighed that word, and written down what it is worth while the member is lost. For how long it has to be, those ask who move pods. */
+/**
+ * Taints by which an administrator says that nothing runs there, where whoever acts for the member has let that count (`status.fencing`) and
+ * it is lost. For how long it has to be lost, the descheduler asks.
+ */
 function outOfServiceOf(
   member: MemberCluster,
   taintsOn: ReadonlyMap<string, readonly Taint[]>,

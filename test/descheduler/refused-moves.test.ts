@@ -142,7 +142,7 @@ describe('a move that nobody answers counts, as it may have happened, and once',
   /** Of Deployment web only the first one is asked for. */
   const tryIt = async (): Promise<unknown> => {
     for (const pod of room.process.view.podsOn('east'))
-      if (pod.metadata.uid !== uid()) room.process.mover.leave(pod, 1e9);
+      if (pod.metadata.uid !== uid()) room.process.mover.letRest(pod, 1e9);
     return await look().catch(() => undefined);
   };
 

@@ -10,7 +10,7 @@ import { parsePlacementScore } from '../../src/api/placement-score.ts';
 import { parseWorkloadPlacement } from '../../src/api/workload-placement.ts';
 import { parseWorkloadMigration } from '../../src/api/workload-migration.ts';
 import { parseWorkloadRebalancer } from '../../src/api/workload-rebalancer.ts';
-import { deletedInMs, isOver } from '../../src/descheduler/finished-orders.ts';
+import { deletedInMs, isOver } from '../../src/descheduler/order.ts';
 import { migrationStatus } from '../../src/descheduler/migration-status.ts';
 import { rebalanceStatus, resultsOf } from '../../src/descheduler/rebalance-status.ts';
 import type { KubeObject } from '../../src/kube/object.ts';

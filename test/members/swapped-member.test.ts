@@ -155,12 +155,12 @@ function act({ common, start, signal }: World): Running {
   return { done: runner.run(signal), update: (raw) => runner.update(raw) };
 }
 
-function observe({ common, start, signal }: World, misled?: MemberObserverOptions['misled']): Running {
+function observe({ common, start, signal }: World, anotherSeen?: MemberObserverOptions['anotherSeen']): Running {
   const observer = new MemberObserver({
     ...common,
     name: 'east',
     start: (_member, ...rest) => start(...rest),
-    ...(misled === undefined ? {} : { misled }),
+    ...(anotherSeen === undefined ? {} : { anotherSeen }),
   });
   const update = (raw: KubeObject): void => {
     const parsed = parseMemberCluster(raw);

@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import type { EventSubject } from '../../src/kube/event-correlator.ts';
 import type { Node, Pod } from '../../src/kube/core-v1.ts';
-import { type KeyOfCopies, UndeletedCopies } from '../../src/pods/undeleted-copies.ts';
+import { type CopiesFacts, UndeletedCopies } from '../../src/pods/undeleted-copies.ts';
 import { hostPod, memberPod } from '../fixtures/pods.ts';
 
 const ASKED = Date.parse('2026-01-01T00:02:00Z');
@@ -32,13 +32,13 @@ beforeEach(() => {
   });
 });
 
-function look(change: Partial<KeyOfCopies> = {}): number | undefined {
+function look(change: Partial<CopiesFacts> = {}): number | undefined {
   const of = { hostPod: hostPod({ metadata: LEAVING }), memberPod: memberPod({ metadata: HELD }) };
   const next = copies.look({ ...of, second: undefined, frozen: undefined, sent: undefined, ...change });
   return next?.requeueAfterMs;
 }
 
-function after(seconds: number, change: Partial<KeyOfCopies> = {}): number | undefined {
+function after(seconds: number, change: Partial<CopiesFacts> = {}): number | undefined {
   now += seconds * 1000;
   return look(change);
 }
@@ -82,7 +82,7 @@ it('tells of one whose deletion was taken and is not shown, and not of one whose
   expect(told[0]).toContain('its API server took the deletion, and does not show it');
 });
 
-it.each<[string, Partial<KeyOfCopies>]>([
+it.each<[string, Partial<CopiesFacts>]>([
   ['while nothing may be done', { frozen: 'the lease is not held' }],
   ['of a copy that is meant to be there', { hostPod: hostPod(), memberPod: memberPod() }],
   ['of one that somebody deletes in the member', { hostPod: hostPod() }],

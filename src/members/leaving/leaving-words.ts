@@ -1,6 +1,6 @@
 import { FORCE_LEAVE_ANNOTATION, HOST_LABEL } from '../../api/marks.ts';
 import { counted } from '../../kube/counted.ts';
-import { undeletedInWords, type UndeletedCopies } from '../undeleted-in-words.ts';
+import { undeletedInWords, type UndeletedList } from '../undeleted-in-words.ts';
 import { someOf } from './remains.ts';
 
 /** The MemberCluster that leaves. */
@@ -20,7 +20,7 @@ export interface WaitingFacts {
   nodes: readonly string[];
   pods: number;
   /** Copies that were told to end, and do not go, by virtual node. */
-  undeleted?: readonly UndeletedCopies[];
+  undeleted?: readonly UndeletedList[];
   /** Why the member cannot be asked, if it cannot. */
   unreachable: string | undefined;
 }

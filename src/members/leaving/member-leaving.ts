@@ -11,7 +11,7 @@ import {
   waitingForMember,
   waitingForPods,
 } from './leaving-words.ts';
-import type { UndeletedCopies } from '../undeleted-in-words.ts';
+import type { UndeletedList } from '../undeleted-in-words.ts';
 import { inEvents, type Remains } from './remains.ts';
 
 /** Between two looks, in ms. */
@@ -41,7 +41,7 @@ export interface MemberLeavingOptions {
   /** Why the member cannot be asked, in words; undefined: it can. */
   unreachable: () => string | undefined;
   /** Virtual nodes that are there, with the pods on each as far as that is known. */
-  nodes: () => readonly { name: string; pods: number | undefined; undeleted?: UndeletedCopies }[];
+  nodes: () => readonly { name: string; pods: number | undefined; undeleted?: UndeletedList }[];
   /** Whether all virtual nodes that former processes left behind are known. */
   nodesKnown: () => boolean;
   /** Pods of the host that are bound to them. */

@@ -1,7 +1,7 @@
 import { pino } from 'pino';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { MemberLeaving, type MemberLeavingOptions } from '../../../src/members/leaving/member-leaving.ts';
-import type { UndeletedCopies } from '../../../src/members/undeleted-in-words.ts';
+import type { UndeletedList } from '../../../src/members/undeleted-in-words.ts';
 import { inEvents, type Remains } from '../../../src/members/leaving/remains.ts';
 
 const NOTHING: Remains = { pods: [], copies: [], others: [], unseen: [] };
@@ -12,7 +12,7 @@ class World {
   givenUp = false;
   forced = false;
   unreachable: string | undefined;
-  nodes: { name: string; pods: number | undefined; undeleted?: UndeletedCopies }[] = [];
+  nodes: { name: string; pods: number | undefined; undeleted?: UndeletedList }[] = [];
   nodesKnown = true;
   pods = 0;
   claims: string[] | undefined = [];

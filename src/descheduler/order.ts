@@ -6,6 +6,11 @@ export interface Order extends KubeObject {
   readonly status?: { readonly observedGeneration?: number; readonly finishTime?: string };
 }
 
+/** The same order still: neither deleted, made anew nor edited. */
+export function isSameOrder<T extends KubeObject>(asked: KubeObject, now: T | undefined): now is T {
+  return now?.metadata.uid === asked.metadata.uid && now?.metadata.generation === asked.metadata.generation;
+}
+
 /** It is finished, as it is asked for now: an edit begins it anew. */
 export function isOver({ metadata, status }: Order): boolean {
   return status?.observedGeneration === (metadata.generation ?? 0) && status.finishTime !== undefined;
