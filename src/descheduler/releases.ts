@@ -39,8 +39,15 @@ export class Releases {
 
   /** It is being released. */
   sent({ metadata: { uid = '' } }: Pod, setUid: string, lost = false): void {
+    // Two strategies may want the same pod at once: what was seen of the first one stays.
+    if (this.#pods.get(uid)?.kind === 'released') return;
     const since = this.#monotonic();
     this.#put(uid, { kind: 'sent', setUid, lost, since, until: since + CAUGHT_UP_MS });
+  }
+
+  /** The host did not take what was sent. It may have taken it from another one before. */
+  notSent(pod: Pod): void {
+    if (this.#pods.get(pod.metadata.uid ?? '')?.kind === 'sent') this.forget(pod);
   }
 
   /** It was not released after all, or is gone. Returns the ReplicaSet that it was released from. */

@@ -620,6 +620,19 @@ test('releases are known from when they are sent, and from what stands on pods',
   expect(releases.total).toBe(0);
 });
 
+test('what the host takes from one strategy stays, though it does not take the same from another one that wanted it meanwhile', () => {
+  const releases = new Releases(() => 0);
+  const before = pod('a', READY, { ownerReferences: [OWNER] });
+  releases.sent(before, 'set');
+  releases.seen(out('a', 0, 3));
+  releases.sent(before, 'set');
+  releases.notSent(before);
+  expect([releases.of('set').length, releases.total]).toEqual([1, 1]);
+  releases.sent(pod('b', READY), 'set');
+  releases.notSent(pod('b', READY));
+  expect(releases.total).toBe(1);
+});
+
 test("a pod that is given back is its ReplicaSet's, and none is released meanwhile, until it is adopted", () => {
   let now = 0;
   const releases = new Releases(() => now);
