@@ -8,6 +8,7 @@ import {
   isAnotherObject,
   isRightMissing,
   isUnauthorized,
+  TransportError,
 } from '../kube/errors.ts';
 import type { Held } from './wanted-move.ts';
 
@@ -32,14 +33,16 @@ const DENIED = /denied (?:the )?request/;
 const WEBHOOK_FAILS = /failed calling webhook/;
 
 export function evictionRefusal(error: unknown): EvictionRefusal {
+  // The pod was read a moment ago, so it is this request that the host hangs at, as at a slow webhook.
+  if (error instanceof TransportError && error.kind === 'timeout') return 'fails';
   if (!(error instanceof ApiError) || isUnauthorized(error)) return 'unheard';
   const { code, status } = error;
   const { message = '' } = status;
+  if (DENIED.test(message)) return 'denied';
   if (isAnotherObject(error)) return 'changed';
   if (isAgainstBudget(error)) return 'budget';
   if (hasManyBudgets(error)) return 'manyBudgets';
   if (isRightMissing(error)) return 'noRight';
-  if (DENIED.test(message)) return 'denied';
   return code >= 500 || code === 408 || code === 429 ? 'fails' : 'denied';
 }
 

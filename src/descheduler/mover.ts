@@ -5,6 +5,7 @@ import type { KubeClient } from '../kube/client.ts';
 import type { Pod } from '../kube/core-v1.ts';
 import type { EventRecorder } from '../kube/event-recorder.ts';
 import { atMost } from '../kube/lru-limit.ts';
+import { controllerOf } from '../kube/owner-references.ts';
 import { PODS } from '../kube/resource.ts';
 import { evict, patch } from '../kube/verbs.ts';
 import { evictionRefusal, heldByHost, mayBeDone, REFUSED_MS } from './eviction-refusal.ts';
@@ -27,6 +28,10 @@ import { isLost } from '../placement/lost-members.ts';
 import type { PlacedPods, SurgingSet } from '../placement/placed-pods.ts';
 import type { Held, Strategy, WantedMove } from './wanted-move.ts';
 
+/** A refusal that takes longer than this takes up the time of others (ms). */
+const SLOW_MS = 1_000;
+/** So many times as long as it took nothing of the same controller is tried. */
+const SLOW_RESTS = 20;
 /** Delay between reports of one pod in dry-run mode (ms). */
 const DRY_RUN_MS = 60_000;
 /** Most time the caches need to show an eviction (ms). */
@@ -75,7 +80,7 @@ export class Mover {
   readonly #o: MoverOptions;
   /** UIDs of evicted pods, until the caches must show the eviction. */
   readonly #sent = new LRUCache<string, true>({ ...atMost(REMEMBERED), ttl: CAUGHT_UP_MS });
-  /** By UID, when a held pod may be tried again (monotonic ms). */
+  /** By UID, when a held pod, or one of that controller, may be tried again (monotonic ms). */
   readonly #restsUntil = new LRUCache<string, number>(atMost(REMEMBERED));
   /** The same of one that was given back, while its member is not lost. */
   readonly #gaveBack = new LRUCache<string, number>(atMost(REMEMBERED));
@@ -114,8 +119,9 @@ export class Mover {
 
   /** Time until the pod may be tried again (ms); 0: now. */
   restMs(pod: Pod): number {
-    const ownMs = (this.#restsUntil.get(pod.metadata.uid ?? '') ?? 0) - this.#o.monotonic();
-    return Math.max(0, ownMs, this.#gaveBackForMs(pod));
+    const uids = [pod.metadata.uid ?? '', controllerOf(pod)?.uid ?? ''];
+    const until = Math.max(...uids.map((uid) => this.#restsUntil.get(uid) ?? 0));
+    return Math.max(0, until - this.#o.monotonic(), this.#gaveBackForMs(pod));
   }
 
   #gaveBackForMs({ metadata: { uid = '' }, spec: { nodeName = '' } }: Pod): number {
@@ -186,6 +192,7 @@ export class Mover {
     if (!('live' in found)) return found.stays === 'notWanted' ? 'notWanted' : this.#hold(wanted, found.stays);
     const { live, set, lost = false } = found;
     const { resourceVersion } = live.metadata;
+    const began = this.#o.monotonic();
     try {
       if (set !== undefined) {
         if (!(await this.#release(live, set, lost, signal))) return 'notWanted';
@@ -196,7 +203,7 @@ export class Mover {
         );
       }
     } catch (error) {
-      return this.#refused(wanted, error);
+      return this.#refused(wanted, error, this.#o.monotonic() - began);
     }
     this.#sent.set(uid ?? '', true);
     this.#report.moved(wanted, set === undefined ? 'evicted' : lost ? 'waits' : 'released');
@@ -204,7 +211,7 @@ export class Mover {
   }
 
   /** What the host answers about this pod holds it up, with its workload, and nobody else. @throws what says nothing of the pod */
-  #refused(wanted: WantedMove, error: unknown): MoveOutcome {
+  #refused(wanted: WantedMove, error: unknown, tookMs: number): MoveOutcome {
     const { pod } = wanted;
     const { namespace = '' } = pod.metadata;
     if (mayBeDone(error)) this.#report.unanswered(wanted);
@@ -215,9 +222,18 @@ export class Mover {
       this.letRest(pod, REFUSED_MS);
       throw error;
     }
-    if (refusal !== 'noRight') return this.#hold(wanted, heldByHost(refusal, error, pod));
+    if (refusal !== 'noRight') {
+      if (refusal === 'fails') this.#letAllRest(pod, tookMs);
+      return this.#hold(wanted, heldByHost(refusal, error, pod));
+    }
     this.#rights.note(namespace, error);
     return this.#hold(wanted, this.#rights.held(namespace));
+  }
+
+  /** Pods of one controller are much alike: what takes the host long for one of them must not take up the time of all others. */
+  #letAllRest(pod: Pod, tookMs: number): void {
+    const uid = controllerOf(pod)?.uid ?? pod.metadata.uid ?? '';
+    if (tookMs >= SLOW_MS) this.#restsUntil.set(uid, this.#o.monotonic() + tookMs * SLOW_RESTS);
   }
 
   #isLost(name: string): boolean {
@@ -251,7 +267,7 @@ export class Mover {
       return true;
     } catch (error) {
       // Without an answer the patch may have been applied: the watch shows it, or the entry expires.
-      if (!mayBeDone(error)) releases.forget(live);
+      if (!mayBeDone(error)) releases.notSent(live);
       throw error;
     }
   }

@@ -59,7 +59,20 @@ describe('what the host means that does not let a pod go', () => {
     ['another pod', answer(422, otherUid, 'Invalid'), 'changed', false],
     ['gone', answer(404, 'pods "web-1" not found', 'NotFound'), 'changed', false],
     ['it does not know us', answer(401, 'Unauthorized', 'Unauthorized'), 'unheard', false],
-    ['no answer', silence, 'unheard', true],
+    [
+      'a webhook, by the code of another version',
+      answer(409, 'admission webhook "a" denied the request: no'),
+      'denied',
+      false,
+    ],
+    [
+      'a webhook, by the code of one that is gone',
+      answer(404, 'admission webhook "a" denied the request: no', 'NotFound'),
+      'denied',
+      false,
+    ],
+    ['no answer in time', silence, 'fails', true],
+    ['a connection that broke', new TransportError({ ...where, kind: 'reset', detail: 'it broke' }), 'unheard', true],
     ['something else', new Error('a bug'), 'unheard', true],
   ])('%s', (_, error, means, done) => {
     expect([evictionRefusal(error), mayBeDone(error)]).toEqual([means, done]);

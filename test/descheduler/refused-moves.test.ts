@@ -119,6 +119,22 @@ test('one that the host gives no answer about ends the round, and lets the other
   expect(room.evictions().at(-1)).toBe(first());
 });
 
+test('pods of one workload that the host takes long to refuse take their time from no others', async () => {
+  room.api.fault = ({ path }) => {
+    if (!web.some((name) => path.endsWith(`/${name}/eviction`))) return undefined;
+    room.now += 10_000;
+    return WEBHOOK_DOWN;
+  };
+  await look();
+  expect(room.evictions()).toEqual([first(), ...api]);
+  room.now += 199_000;
+  await look();
+  expect(room.evictions()).toEqual([first(), ...api]);
+  room.now += 1_000;
+  await look();
+  expect(room.evictions().slice(3)).toHaveLength(1);
+});
+
 test('a pod whose rules are not known stays until they are, and says why', async () => {
   const why = vi.spyOn(room.process.placed, 'whyRulesUnknown');
   why.mockImplementation(({ metadata }) => (web.includes(metadata.name) ? 'nobody knows its rules' : undefined));
