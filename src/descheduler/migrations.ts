@@ -193,7 +193,9 @@ export class Migrations {
       const why = isHeld ? (notNow ?? this.#whyHeld(step)) : undefined;
       course.rests ||=
         isHeld &&
-        (placed.migrationsProblem !== undefined || step.moves.some((pod) => mover.fuse.tooOften(pod) !== undefined));
+        (placed.problem !== undefined ||
+          placed.migrationsProblem !== undefined ||
+          step.moves.some((pod) => mover.fuse.tooOften(pod) !== undefined));
       const found = seen(entry, step, why);
       if (why !== undefined) held.set(found, why);
       workloads.push(found);

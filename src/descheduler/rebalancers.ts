@@ -38,7 +38,7 @@ export interface RebalancersOptions {
   host: KubeClient;
   placed: Pick<
     PlacedPods,
-    'members' | 'workloadNamed' | 'hasRules' | 'ofWorkload' | 'rulesOf' | 'clusterOf' | 'betterPlace'
+    'problem' | 'members' | 'workloadNamed' | 'hasRules' | 'ofWorkload' | 'rulesOf' | 'clusterOf' | 'betterPlace'
   >;
   mover: Pick<Mover, 'read' | 'wasSent' | 'restMs' | 'keeps' | 'move' | 'whyHeld'> & {
     readonly fuse: Pick<MovesFuse, 'tooOften'>;
@@ -193,7 +193,7 @@ export class Rebalancers {
     const message =
       'pods would be elsewhere if they came now, and none could be moved for ten minutes: their Events say why';
     if (held === undefined) return { reason: 'Progressing', message };
-    const rests = mover.fuse.tooOften(found.pod) !== undefined;
+    const rests = placed.problem !== undefined || mover.fuse.tooOften(found.pod) !== undefined;
     return {
       reason: 'Progressing',
       message: `${message}; at last: ${held}`,

@@ -34,6 +34,8 @@ let isKnown: boolean;
 let stopped: string | undefined;
 /** Why rebalancers cannot be followed, and what the cache has instead of what is stored. */
 let problem: string | undefined;
+/** Why nothing at all is moved. */
+let hostProblem: string | undefined;
 let seen: () => WorkloadRebalancer | undefined;
 /** What keeps the pod that is to move. */
 let why: string | undefined;
@@ -53,6 +55,7 @@ beforeEach(async () => {
   controller = { apiVersion: 'apps/v1', kind: 'ReplicaSet' };
   [isKnown, isReadable, asked, beforeMove] = [true, true, 0, () => undefined];
   [stopped, why, tooOften, problem] = [undefined, undefined, undefined, undefined];
+  hostProblem = undefined;
   seen = stored;
   fleet = new Fleet({
     placement: HOME_FIRST,
@@ -65,6 +68,9 @@ beforeEach(async () => {
   rebalancers = new Rebalancers({
     host: server.client('host'),
     placed: {
+      get problem() {
+        return hostProblem;
+      },
       members: () => [],
       workloadNamed: ({ name }) => (name === 'web' && isKnown ? workload : undefined),
       hasRules: () => hasRules,
@@ -295,6 +301,17 @@ test('while all moves are stopped it goes on as one that waits, says so, and giv
   now += 1_000;
   await look();
   expect(said()).toEqual(['Failed PodsStay']);
+});
+
+test('while nothing is moved, as the host cannot be followed, it gives nothing up', async () => {
+  ask();
+  [held, why, hostProblem] = [true, 'the host cannot be followed now', 'WorkloadPlacements cannot be read'];
+  await look();
+  for (const ms of [600_000, 600_000]) {
+    now += ms;
+    await look();
+  }
+  expect(said()).toEqual(['- Progressing']);
 });
 
 test('while the limit of moves within an hour holds its pods it gives nothing up; the ten minutes begin anew', async () => {
