@@ -39,7 +39,8 @@ export function reachabilityOf({ metadata, status }: MemberCluster): MemberReach
     name,
     reachable: condition.status === 'True',
     mayBeLost: mayBeLost(condition.reason),
-    answers: condition.status === 'True' || isAnswering(condition.reason),
+    // A gateway that many members are behind may say that, too.
+    answers: condition.status === 'True' || (isAnswering(condition.reason) && condition.reason !== 'ServerError'),
     since: Number.isNaN(since) ? 0 : since,
   };
 }
@@ -50,7 +51,7 @@ export function isLost({ reachable, mayBeLost }: MemberReachability): boolean {
 
 /**
  * Which members are lost, and whether so many do not answer at once, or cannot even be asked, that it is no reason to move
- * anything. One that answers, and is busy or broken, says that the way out of here works: it keeps nobody from another one.
+ * anything. One that answers, and is busy, says that the way out of here works: it keeps nobody from another one.
  */
 export function lostMembers(members: readonly MemberReachability[]): LostMembers {
   const asked = members.filter(({ reachable }) => reachable !== undefined);

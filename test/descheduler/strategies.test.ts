@@ -105,8 +105,10 @@ test('each lost member can say why its pods are not moved, and no other one', ()
     undefined,
     undefined,
   ]);
-  for (const reason of ['TooManyRequests', 'ServerError', 'ProbeFailed', 'WatchStale'])
+  for (const reason of ['TooManyRequests', 'ProbeFailed', 'WatchStale'])
     expect(whyMovesPaused([of('lost', 'False', 'Timeout'), of('busy', 'False', reason)], 'lost')).toBeUndefined();
+  // As a gateway before both of them says.
+  expect(whyMovesPaused([of('lost', 'False', 'Timeout'), of('own', 'False', 'ServerError')], 'lost')).toBeDefined();
   expect(whyMovesPaused([...fleet, of('new', 'True', 'ProbeSucceeded')], 'lost')).toBeUndefined();
 });
 
