@@ -23,6 +23,8 @@ export type { KubeRequest, Query, StreamResponse } from './request.ts';
 
 const DEFAULT_DEADLINE_MS = 30_000;
 const DEFAULT_CONNECTIONS = 16;
+/** Those who want new connections within this time want the same ones, in ms. */
+const TOGETHER_MS = 1_000;
 
 export interface KubeClientOptions {
   /** The cluster's name in errors, logs and metrics. */
@@ -81,6 +83,8 @@ export class KubeClient {
   readonly #guard: RequestGuard | undefined;
   readonly #confirmCluster: (() => Promise<void>) | undefined;
   readonly #streaming = new Set<Readable>();
+  /** Monotonic ms. */
+  #reconnectedAt = Number.NEGATIVE_INFINITY;
   #plainHeaders: { from: Record<string, string>; list: string[] } | undefined;
 
   constructor(o: KubeClientOptions) {
@@ -216,8 +220,11 @@ export class KubeClient {
     await this.#confirmCluster?.();
   }
 
-  /** Breaks what is under way; what is asked later goes over new connections. */
+  /** Breaks what is under way; what is asked later goes over new connections. Those who ask within the same second share that. */
   async reconnect(): Promise<void> {
+    const now = monotonic();
+    if (now - this.#reconnectedAt < TOGETHER_MS) return;
+    this.#reconnectedAt = now;
     for (const body of this.#streaming) body.destroy();
     await this.#transport.reconnect();
   }

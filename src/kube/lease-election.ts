@@ -269,7 +269,8 @@ export class LeaseElection {
       known.metadata.resourceVersion === lease.metadata.resourceVersion;
     if (!same) this.#observed = { lease, at: this.#o.monotonic() };
     this.#seenUid ??= lease.metadata.uid;
-    this.#o.onSeen?.(lease);
+    // What people write on the Lease of another cluster is not meant for this one.
+    if (lease.metadata.uid === (this.#confirmedUid ?? lease.metadata.uid)) this.#o.onSeen?.(lease);
   }
 
   /** Our record over what is there; fields we do not know stay. */

@@ -337,6 +337,18 @@ describe('LeaseElection', () => {
       expect([a.election.held, b.election.held, b.log, address.kept]).toEqual([true, false, [], undefined]);
     });
 
+    it('tells nothing of what people say there', async () => {
+      const address = led();
+      const a = compete('a', address);
+      await tick(1_000);
+      api.edit(PATH, { metadata: { annotations: { 'example.com/said': 'stop' } } });
+      await tick(5_000);
+      expect([a.election.held, a.seen.at(-1)]).toEqual([true, 'stop']);
+      address.leadsTo = address.other;
+      await tick(6_000);
+      expect([address.other.objects.has(PATH), a.seen.at(-1)]).toEqual([true, 'stop']);
+    });
+
     it('takes one that was deleted and made anew', async () => {
       const a = compete('a');
       const b = compete('b', led());
