@@ -7,27 +7,34 @@ import { get } from '../kube/verbs.ts';
 /** Most that are asked for: with more copies than these, a list that lacks some would still show others. */
 const MOST = 50;
 
-/** The copies that were seen last on a virtual node that retires: a list that lacks them does not say that they are gone. */
+/** Copies that were seen on a virtual node that retires: a list that lacks them does not say that they are gone. */
 export class LastCopies {
-  #pods: readonly Pod[] = [];
+  /** By UID. */
+  readonly #pods = new Map<string, Pod>();
+  /** Whether that pod of the member is a copy on the virtual node still, as its labels say. */
+  readonly #isThere: (pod: Pod) => boolean;
+
+  constructor(isThere: (pod: Pod) => boolean) {
+    this.#isThere = isThere;
+  }
 
   /** Those that the cache shows now. */
   seen(pods: readonly Pod[]): void {
-    if (pods.length > 0) this.#pods = pods.slice(0, MOST);
+    for (const pod of pods) if (this.#pods.size < MOST) this.#pods.set(pod.metadata.uid ?? '', pod);
   }
 
   /** Whether the member, asked for each of them, has none any more. @throws what it answers else */
   async areGone(member: KubeClient, signal: AbortSignal): Promise<boolean> {
-    for (const { metadata } of this.#pods) {
-      const { namespace = '', name, uid } = metadata;
+    for (const [uid, { metadata }] of this.#pods) {
+      const { namespace = '', name } = metadata;
       try {
         const now = await get<Pod>(member, PODS, { namespace, name }, { signal });
-        if (now.metadata.uid === uid) return false;
+        if (now.metadata.uid === uid && this.#isThere(now)) return false;
       } catch (error) {
         if (!isNotFound(error)) throw error;
       }
+      this.#pods.delete(uid);
     }
-    this.#pods = [];
     return true;
   }
 }

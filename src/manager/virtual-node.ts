@@ -1,4 +1,10 @@
-import { HOST_NAME_ANNOTATION, HOST_NAMESPACE_ANNOTATION, OUT_OF_SERVICE_TAINT } from '../api/marks.ts';
+import {
+  HOST_LABEL,
+  HOST_NAME_ANNOTATION,
+  HOST_NAMESPACE_ANNOTATION,
+  NODE_LABEL,
+  OUT_OF_SERVICE_TAINT,
+} from '../api/marks.ts';
 import { daemonSetsOn, specOf } from '../api/member-cluster.ts';
 import type { Pod } from '../kube/core-v1.ts';
 import { NAMESPACE_INDEX } from './host-services.ts';
@@ -78,7 +84,7 @@ export class VirtualNodeScope {
   /** With the identity of the node. */
   readonly #host: KubeClient;
   readonly #standing: NodeStanding;
-  readonly #lastCopies = new LastCopies();
+  readonly #lastCopies: LastCopies;
   readonly #hostPods: Informer<Pod>;
   readonly #view: VirtualNodeView;
   #node: NodeKeeper | undefined;
@@ -95,6 +101,9 @@ export class VirtualNodeScope {
     this.#o = options;
     this.#acting = acting;
     this.#host = own.identity.client;
+    this.#lastCopies = new LastCopies(
+      ({ metadata: { labels } }) => labels?.[NODE_LABEL] === nodeName && labels[HOST_LABEL] === services.hostId,
+    );
     this.#standing = own.standing;
     this.nodeName = nodeName;
     this.#hostPods = new Informer<Pod>({
