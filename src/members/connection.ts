@@ -33,6 +33,8 @@ const CACHE_RETRY_MS = 5_000;
 const RULES_RETRY_MS = 60_000;
 /** The version is asked for again after this time, in ms. */
 const VERSION_AGE_MS = 300_000;
+/** So long the probe keeps its connection: it leads to where the address led when it was made. */
+const PROBE_CONNECTION_MS = 60_000;
 /** User agent of a connection that can only read. */
 export const OBSERVER_AGENT = 'spillway-observer';
 
@@ -80,6 +82,8 @@ export class MemberConnection {
   readonly #o: MemberConnectionOptions;
   /** The probe has a connection of its own: it must not wait behind a burst of other requests. */
   readonly #probeClient: KubeClient;
+  /** When its connection was asked for, in monotonic ms. */
+  #probeConnectedAt = monotonic();
   readonly #clock: () => number;
   readonly #timers: Timers;
   readonly #caches: CacheShare;
@@ -300,6 +304,10 @@ export class MemberConnection {
     const began = monotonic();
     let failure: ProbeFailure | undefined;
     let answered = false;
+    if (this.misled || began - this.#probeConnectedAt >= PROBE_CONNECTION_MS) {
+      this.#probeConnectedAt = began;
+      await this.#probeClient.reconnect();
+    }
     try {
       const options = { signal, deadlineMs: timeoutSeconds * 1000 };
       // Tried again within its time: a member that refuses now and then is not out of reach.

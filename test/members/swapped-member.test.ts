@@ -66,10 +66,14 @@ async function world(first: Cluster) {
   const serving = await issueServing(ca, 'api', ['127.0.0.1']);
   let leadsTo = first;
   let observersTo: Cluster | undefined;
+  /** Connections lead to where the address led when they were made. */
+  const leads = new WeakMap<object, Cluster>();
   const serve = () =>
     startHttpServer((req, res) => {
       const isObserver = req.headers['user-agent'] === OBSERVER_AGENT;
-      answer((isObserver ? observersTo : undefined) ?? leadsTo, req, res);
+      const to = leads.get(req.socket) ?? leadsTo;
+      leads.set(req.socket, to);
+      answer((isObserver ? observersTo : undefined) ?? to, req, res);
     }, serving);
   const server = await serve();
   const client = await issueClient(ca, 'spillway');
@@ -112,6 +116,10 @@ async function world(first: Cluster) {
     lead: (to: Cluster): void => {
       leadsTo = to;
       server.server.closeAllConnections();
+    },
+    /** The other one lives, and keeps the connections that it has. */
+    leadNewConnections: (to: Cluster): void => {
+      leadsTo = to;
     },
     leadObservers: (to: Cluster): void => {
       observersTo = to;
@@ -171,6 +179,8 @@ function observe({ common, start, signal }: World, anotherSeen?: MemberObserverO
   return { done: observer.run(signal), update };
 }
 
+const SOON = { intervalMs: 5, timeoutMs: 15_000 };
+
 describe.each([
   ['who acts for a member', act],
   ['who observes a member', (all: World) => observe(all)],
@@ -192,9 +202,17 @@ describe.each([
     expect([...connection.pods.values()].map(({ metadata }) => metadata.name)).toEqual(['ours']);
     expect([...all.believed]).not.toContain('theirs');
   });
-});
 
-const SOON = { intervalMs: 5, timeoutMs: 15_000 };
+  test('finds the member again, too, where the other cluster lives and keeps its connections', async () => {
+    const all = await world(MEMBER);
+    all.run(begin(all).done);
+    await until('it is known', () => all.current()?.identityOk() === true, SOON);
+    all.lead(OTHER);
+    await until('the other one is known', () => all.current()?.observedIdentity === OTHER.uid, SOON);
+    all.leadNewConnections(MEMBER);
+    await until('the member is back', () => all.current()?.identityOk() === true, SOON);
+  });
+});
 
 test('who acts for a member trusts no connection that has led to two clusters when the other one is confirmed', async () => {
   const all = await world(MEMBER);
