@@ -1,5 +1,6 @@
 import { FORCE_LEAVE_ANNOTATION } from '../api/marks.ts';
 import { isLeaving, type MemberCluster } from '../api/member-cluster.ts';
+import { isAnotherCluster } from '../members/cluster-identity.ts';
 import type { MemberConnection } from '../members/connection.ts';
 
 /** What is known of a member that may be unable to answer. */
@@ -20,6 +21,5 @@ export function isForced({ metadata: { annotations, uid } }: MemberCluster): boo
 export function whyNotAsked(connection: Asked): string | undefined {
   const { reachable, failure } = connection.reachability;
   if (reachable === false) return failure?.message.replace(/\.$/, '') ?? 'it does not answer';
-  const isAnother = connection.observedIdentity !== undefined && !connection.identityOk();
-  return reachable === true && isAnother ? 'another cluster answers in its place' : undefined;
+  return reachable === true && isAnotherCluster(connection) ? 'another cluster answers in its place' : undefined;
 }

@@ -1,6 +1,7 @@
 import { exchangesServices } from '../api/member-cluster.ts';
 import { monotonic } from '../kube/clock.ts';
 import { pause } from '../kube/timers.ts';
+import { isAnotherCluster } from '../members/cluster-identity.ts';
 import type { MemberClusterController } from '../members/member-cluster-controller.ts';
 import { servicesWereExchanged } from '../members/written-status.ts';
 import type { MemberNamespaces } from '../members/namespaces.ts';
@@ -30,7 +31,7 @@ export function memberExchange(acting: ActingMember, namespaces: MemberNamespace
       memberNamespaceOf: (namespace) => namespaces.memberNamespaceOf(namespace),
       reachable: () => connection.reachable(),
       isLost: () => {
-        if (connection.observedIdentity !== undefined && !connection.identityOk()) return true;
+        if (isAnotherCluster(connection)) return true;
         const since = connection.unreachableSince();
         const { podsUnreadyAfterSeconds } = member().spec.probe;
         return since !== undefined && monotonic() - since.monotonic >= podsUnreadyAfterSeconds * 1000;

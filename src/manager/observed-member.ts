@@ -12,6 +12,7 @@ import { Informer } from '../kube/informer.ts';
 import { withoutManagedFields } from '../kube/object.ts';
 import { PODS } from '../kube/resource.ts';
 import { childSignal, type ChildSignal } from '../kube/child-signal.ts';
+import { isAnotherCluster } from '../members/cluster-identity.ts';
 import type { MemberConnection } from '../members/connection.ts';
 import type { ObservedScope } from '../members/member-scope.ts';
 import { MemberNamespaces } from '../members/namespaces.ts';
@@ -124,8 +125,7 @@ class ObservedMember {
   /** Why what is known of the member does not count. */
   #problem(): string | undefined {
     const connection = this.#connection;
-    if (connection.observedIdentity !== undefined && !connection.identityOk())
-      return 'another cluster answers in its place';
+    if (isAnotherCluster(connection)) return 'another cluster answers in its place';
     // Whoever acts for it may see it all the same, and what was seen last from here may be hours old.
     return connection.reachable() ? undefined : 'it does not answer';
   }

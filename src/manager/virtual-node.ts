@@ -1,10 +1,4 @@
-import {
-  HOST_LABEL,
-  HOST_NAME_ANNOTATION,
-  HOST_NAMESPACE_ANNOTATION,
-  NODE_LABEL,
-  OUT_OF_SERVICE_TAINT,
-} from '../api/marks.ts';
+import { HOST_NAME_ANNOTATION, HOST_NAMESPACE_ANNOTATION, OUT_OF_SERVICE_TAINT } from '../api/marks.ts';
 import { daemonSetsOn, specOf } from '../api/member-cluster.ts';
 import type { Pod } from '../kube/core-v1.ts';
 import { NAMESPACE_INDEX } from './host-services.ts';
@@ -31,6 +25,7 @@ import { isDaemonPod, isShownIgnored } from '../pods/daemon-pod.ts';
 import { mirroredNamespace } from '../pods/host-status.ts';
 import { isFinished } from '../api/pod-phase.ts';
 import { asOwned } from '../api/released.ts';
+import { virtualNodeOf } from '../capacity/ledger.ts';
 import type { MemberCapacity } from '../capacity/member-capacity.ts';
 import type { NodeImages } from '../capacity/node-images.ts';
 import { podFencing } from './pod-fencing.ts';
@@ -101,9 +96,7 @@ export class VirtualNodeScope {
     this.#o = options;
     this.#acting = acting;
     this.#host = own.identity.client;
-    this.#lastCopies = new LastCopies(
-      ({ metadata: { labels } }) => labels?.[NODE_LABEL] === nodeName && labels[HOST_LABEL] === services.hostId,
-    );
+    this.#lastCopies = new LastCopies((pod) => virtualNodeOf(pod, services.hostId) === nodeName);
     this.#standing = own.standing;
     this.nodeName = nodeName;
     this.#hostPods = new Informer<Pod>({

@@ -54,6 +54,14 @@ export class ClusterIdentity {
   }
 }
 
+/** Whether another cluster answers over the connection, or once did: nothing counts then of what it says of the member. */
+export function isAnotherCluster(connection: {
+  readonly observedIdentity: string | undefined;
+  identityOk(): boolean;
+}): boolean {
+  return connection.observedIdentity !== undefined && !connection.identityOk();
+}
+
 export async function readIdentity(
   client: KubeClient,
   options: { signal: AbortSignal; deadlineMs?: number },
