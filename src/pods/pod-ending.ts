@@ -10,9 +10,12 @@ import { mirroredNamespace } from './host-status.ts';
 import type { PodHolds } from './pod-holds.ts';
 import { copyFound, type PodMemory } from './pod-memory.ts';
 import type { FencingPort, MemberPort, NamespacesPort } from './pod-ports.ts';
-import { DELETE_UNDER_WAY_MS, type PodWrites } from './pod-writes.ts';
+import type { PodWrites } from './pod-writes.ts';
 import { LAST_RETRY_MS, type Next } from './retry-later.ts';
 import { statusPatch } from './status-patch.ts';
+
+/** How long the DELETE that ends a host pod counts as under way, in ms. */
+const DELETE_UNDER_WAY_MS = 30_000;
 
 export interface PodEndingOptions {
   member: Pick<MemberPort, 'client' | 'confirmIdentity'>;

@@ -19,9 +19,6 @@ import {
   type Violation,
 } from './write-guards.ts';
 
-/** How long the DELETE that ends a host pod counts as under way, in ms. */
-export const DELETE_UNDER_WAY_MS = 30_000;
-
 export interface PodWritesOptions {
   host: KubeClient;
   hostPods: Pick<Informer<Pod>, 'hasSynced'>;
