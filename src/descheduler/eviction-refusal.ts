@@ -12,12 +12,10 @@ import {
 } from '../kube/errors.ts';
 import type { Held } from './wanted-move.ts';
 
-/** Retry delay when a disruption budget refuses the eviction (ms). */
-const BUDGET_MS = 5_000;
-/** How long a pod is held that cannot be evicted until somebody takes a budget away (ms). */
-const MANY_BUDGETS_MS = 60_000;
-/** How long one is held that the host does not let go, or fails to, for reasons that may be of this pod alone (ms). */
+/** How long a pod is held that the host does not let go, or fails to, for reasons that may be of this pod alone (ms). */
 export const REFUSED_MS = 15_000;
+/** The same by what the host means. Where several budgets choose the pod, somebody has to take one away. */
+const HELD_MS = { budget: 5_000, manyBudgets: 60_000, denied: REFUSED_MS, fails: REFUSED_MS } as const;
 
 /**
  * What the host means that does not let a pod go, be it by eviction, or by a patch. `changed`: it is gone, or another one, or another version: the
@@ -65,9 +63,8 @@ export function isOfOnePod(error: unknown): error is ApiError {
 
 /** Why a pod stays that the host does not let go. Pods of one workload are much alike: the others of it wait for their turns. */
 export function heldByHost(refusal: 'budget' | 'manyBudgets' | 'denied' | 'fails', error: unknown, pod: Pod): Held {
-  const why = refusalInWords(refusal, error, isReady(pod) ? undefined : NOT_READY);
-  const forMs = refusal === 'budget' ? BUDGET_MS : refusal === 'manyBudgets' ? MANY_BUDGETS_MS : REFUSED_MS;
-  return { why, forMs, ofWorkload: true };
+  const why = whyNotLetGo(refusal, error, isReady(pod) ? undefined : NOT_READY);
+  return { why, forMs: HELD_MS[refusal], ofWorkload: true };
 }
 
 /** The API server's message does not tell whether the budget can ever allow the eviction. */
@@ -75,7 +72,7 @@ const NOT_READY =
   ' (the pod is not Ready, so the budget counts it as lost; with unhealthyPodEvictionPolicy: AlwaysAllow such pods may go)';
 
 /** In words, those of the host in parentheses, as they may change with each try. `hint`: what is to be said of a budget. */
-export function refusalInWords(
+export function whyNotLetGo(
   refusal: 'budget' | 'manyBudgets' | 'noRight' | 'denied' | 'fails',
   error: unknown,
   hint = '',

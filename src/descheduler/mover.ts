@@ -119,9 +119,12 @@ export class Mover {
 
   /** Time until the pod may be tried again (ms); 0: now. */
   restMs(pod: Pod): number {
-    const uids = [pod.metadata.uid ?? '', controllerOf(pod)?.uid ?? ''];
-    const until = Math.max(...uids.map((uid) => this.#restsUntil.get(uid) ?? 0));
-    return Math.max(0, until - this.#o.monotonic(), this.#gaveBackForMs(pod));
+    const ofController = this.#restOf(controllerOf(pod)?.uid);
+    return Math.max(this.#restOf(pod.metadata.uid), ofController, this.#gaveBackForMs(pod));
+  }
+
+  #restOf(uid = ''): number {
+    return Math.max(0, (this.#restsUntil.get(uid) ?? 0) - this.#o.monotonic());
   }
 
   #gaveBackForMs({ metadata: { uid = '' }, spec: { nodeName = '' } }: Pod): number {

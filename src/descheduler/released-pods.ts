@@ -10,7 +10,7 @@ import { evict, get, patch } from '../kube/verbs.ts';
 import type { HandlerResult } from '../kube/workqueue.ts';
 import { lostMembers } from '../placement/lost-members.ts';
 import type { PlacedMember, PlacedPods } from '../placement/placed-pods.ts';
-import { evictionRefusal, refusalInWords } from './eviction-refusal.ts';
+import { evictionRefusal, whyNotLetGo } from './eviction-refusal.ts';
 import { healStep, isHealed, strandedStep } from './heal-step.ts';
 import { type ChosenReason, HealedPods } from './healed-pods.ts';
 import { replacedAfterMs, whyItStaysLost } from './member-lost.ts';
@@ -283,7 +283,7 @@ export class ReleasedPods {
     if (refusal === 'changed') return;
     if (refusal === 'unheard') throw error;
     const isNobodys = step.kind === 'evict' && step.why === 'Gone';
-    const why = refusalInWords(refusal, error, isNobodys ? NOBODYS : '');
+    const why = whyNotLetGo(refusal, error, isNobodys ? NOBODYS : '');
     const { uid = '' } = step.pod.metadata;
     const failsForMs = this.#since(this.#failsSince, uid, refusal === 'fails');
     if (refusal !== 'fails' || failsForMs >= FAILING_MS) this.#report.stays(step, why, refusal);

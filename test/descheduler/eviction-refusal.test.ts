@@ -4,7 +4,7 @@ import {
   heldByHost,
   isOfOnePod,
   mayBeDone,
-  refusalInWords,
+  whyNotLetGo,
 } from '../../src/descheduler/eviction-refusal.ts';
 import type { Pod } from '../../src/kube/core-v1.ts';
 import { ApiError, TransportError } from '../../src/kube/errors.ts';
@@ -95,7 +95,7 @@ test('the words of the host stand in parentheses, where they may change, and tho
     forMs: 15_000,
     ofWorkload: true,
   });
-  expect(refusalInWords('fails', refusal(TOO_BUSY))).toBe(
+  expect(whyNotLetGo('fails', refusal(TOO_BUSY))).toBe(
     'the host fails to let it go (cluster host: Too many requests, please try again later. (429 TooManyRequests, transient))',
   );
   expect(heldByHost('budget', refusal(AGAINST_BUDGET), ready)).toMatchObject({
