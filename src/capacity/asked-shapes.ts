@@ -1,5 +1,4 @@
 import { LRUCache } from 'lru-cache';
-import { atMost } from '../kube/lru-limit.ts';
 import { formatAmounts } from '../kube/amounts.ts';
 import type { FitRequest } from './fit-request.ts';
 
@@ -22,7 +21,7 @@ const MAX_WHERE = 256;
 
 /** Remembers which pods were asked about last, and tells how much room there is for such pods. */
 export class AskedShapes {
-  readonly #requests = new LRUCache<string, FitRequest>(atMost(MAX_REQUESTS));
+  readonly #requests = new LRUCache<string, FitRequest>({ max: MAX_REQUESTS });
   #last = '';
 
   note(request: FitRequest): void {

@@ -20,6 +20,7 @@ export interface NomineesOptions {
 /** Room is held so long, in ms; longer than kube-scheduler leaves a pod that waits without another try. */
 const HOLD_MS = 600_000;
 const MOST = 1_024;
+const NOBODY: readonly string[] = [];
 /** By then the pod shows to which node it was nominated, in ms. */
 const NOMINATED_MS = 10_000;
 /** For one that lost its nomination before its victims left: the longest that kube-scheduler lets a pod rest, and half as much, in ms. */
@@ -153,8 +154,8 @@ export class Nominees {
       return asked !== undefined && asked.at >= since && priorityOf(asked.pod) >= priorityOf(asking);
     };
     return (victimUid) => {
-      const askers = this.#namedFor.get(victimUid);
-      return askers !== undefined && [...askers].some(comesBefore);
+      for (const asker of this.#namedFor.get(victimUid) ?? NOBODY) if (comesBefore(asker)) return true;
+      return false;
     };
   }
 

@@ -39,6 +39,8 @@ export class PodSeats {
   readonly #groups = new Map<string, Group>();
   /** Pods whose place is only decided. */
   readonly #assumed = new Set<string>();
+  /** None of them expires earlier. */
+  #nextExpiry = Number.POSITIVE_INFINITY;
 
   /** `clusterOf`: the member of a virtual node, `local` for others. */
   constructor(o: { clusterOf: (nodeName: string) => string; monotonic: () => number }) {
@@ -100,9 +102,9 @@ export class PodSeats {
     const all = new Map<string, Map<string, number>>();
     for (const group of groups) {
       for (const [revision, clusters] of this.#groups.get(group)?.placed ?? []) {
-        const sum = all.get(revision) ?? new Map<string, number>();
-        all.set(revision, sum);
-        for (const [cluster, count] of clusters) sum.set(cluster, (sum.get(cluster) ?? 0) + count);
+        const sum = all.get(revision);
+        if (sum === undefined) all.set(revision, new Map(clusters));
+        else for (const [cluster, count] of clusters) sum.set(cluster, (sum.get(cluster) ?? 0) + count);
       }
     }
     return all;
@@ -118,9 +120,12 @@ export class PodSeats {
 
   #expire(): void {
     const now = this.#monotonic();
+    if (now < this.#nextExpiry) return;
+    this.#nextExpiry = Number.POSITIVE_INFINITY;
     for (const uid of this.#assumed) {
-      const seated = this.#pods.get(uid);
-      if (seated?.until !== undefined && seated.until <= now) this.forget(uid);
+      const until = this.#pods.get(uid)?.until ?? now;
+      if (until <= now) this.forget(uid);
+      else this.#nextExpiry = Math.min(this.#nextExpiry, until);
     }
   }
 
@@ -133,8 +138,12 @@ export class PodSeats {
       this.#pods.set(uid, seated);
       this.#add(seated, 1);
     }
-    if (seated?.until === undefined) this.#assumed.delete(uid);
-    else this.#assumed.add(uid);
+    if (seated?.until === undefined) {
+      this.#assumed.delete(uid);
+    } else {
+      this.#assumed.add(uid);
+      this.#nextExpiry = Math.min(this.#nextExpiry, seated.until);
+    }
   }
 
   #add({ group: name, revision, cluster }: Seated, change: 1 | -1): void {

@@ -76,3 +76,16 @@ test('a pod that only a scheduler has spoken of leaves nothing behind', () => {
   now = 600;
   expect([plain(all, 'rs'), all.waiting(['rs'])]).toEqual([{}, 0]);
 });
+
+test('of several decided places each is over at its own time, whichever was decided first', () => {
+  const all = seats();
+  now = 0;
+  all.assume(pod('1'), 'east', 900);
+  all.assume(pod('2'), 'east', 300);
+  all.assume(pod('3'), 'east', 600);
+  const left = [299, 300, 600, 900].map((at) => {
+    now = at;
+    return all.counts(['rs']).get('a')?.get('east') ?? 0;
+  });
+  expect(left).toEqual([3, 2, 1, 0]);
+});
