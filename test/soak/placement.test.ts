@@ -70,10 +70,16 @@ function disturbSince(state: State, since: number, reason: string): void {
   }
 }
 
-/** What happened since the last calm moment. */
-interface Meanwhile {
+/** When the clusters were looked at, or a little before that, and how often a member had been lost by then. */
+interface Looked {
   readonly since: number;
   readonly lossesBefore: number;
+}
+
+const looked = (earlierMs = 2_000): Looked => ({ since: Date.now() - earlierMs, lossesBefore: losses() });
+
+/** What happened since the last calm moment. */
+interface Meanwhile extends Looked {
   readonly shrunk: ReadonlySet<string>;
   readonly backAt: number | undefined;
 }
@@ -82,7 +88,7 @@ interface Meanwhile {
 async function calm(
   what: string,
   { since, lossesBefore, shrunk, backAt }: Meanwhile,
-): Promise<{ state: State; divided: DivisionVerdict }> {
+): Promise<{ state: State; divided: DivisionVerdict; at: Looked }> {
   let wrong: string[] = [];
   /** What was the last to get right. */
   let last: string[] = [];
@@ -91,6 +97,7 @@ async function calm(
     what,
     async () => {
       history.check();
+      const at = looked();
       const now = await readState(lab);
       await collectPreemptions(lab.host, preemptions);
       if (losses() > lossesBefore) disturbSince(now, since, 'a member was lost meanwhile');
@@ -113,7 +120,7 @@ async function calm(
       totals.preemptions = evicted.looked;
       totals.moves = evicted.moves;
       totals.stayed = stayed.looked;
-      return { state: now, divided };
+      return { state: now, divided, at };
     },
     { timeoutMs: CALM_MS, intervalMs: 3_000 },
   ).catch((error: unknown) => {
@@ -168,29 +175,31 @@ test(
     const stop = new AbortController();
     const loading = loads.map(async (load) => await load.run(stop.signal));
     try {
-      let [since, lost] = [Date.now() - 60_000, losses()];
       const none = { shrunk: new Set<string>(), backAt: undefined };
-      let { state } = await calm('everything has its place', { since, lossesBefore: lost, ...none });
+      let { state, at } = await calm('everything has its place', { ...looked(60_000), ...none });
       const happenings = new Happenings(lab, random, made, loads);
       const began = Date.now();
       for (let number = 1; Date.now() - began < MINUTES * 60_000; number += 1) {
-        [since, lost] = [Date.now() - 2_000, losses()];
         const round = await happenings.next(state, disturbed);
         note(state, round);
         const acted = Date.now();
         const { shrunk, backAt } = round;
-        const meanwhile = { since, lossesBefore: lost, shrunk, backAt };
-        const found = await calm(`round ${number} (${round.done.join('; ')}) has calmed down`, meanwhile);
-        ({ state } = found);
-        const { looked, divisible, byRoom } = found.divided;
-        parts.push(looked / divisible);
+        // Judging takes time, in which pods come that were not judged: they count with the round.
+        const found = await calm(`round ${number} (${round.done.join('; ')}) has calmed down`, {
+          ...at,
+          shrunk,
+          backAt,
+        });
+        ({ state, at } = found);
+        const { looked: compared, divisible, byRoom } = found.divided;
+        parts.push(compared / divisible);
         const waits = state.pods.filter(({ spec }) => spec.nodeName === undefined).length;
         console.log(
           `round ${number}: ${round.done.length} things done, calm after ${((Date.now() - acted) / 1000).toFixed(0)} s; ` +
-            `${state.pods.length} pods, ${waits} wait, ${looked} of ${divisible} workloads were compared with their division, ` +
+            `${state.pods.length} pods, ${waits} wait, ${compared} of ${divisible} workloads were compared with their division, ` +
             `${byRoom} of them with that by room`,
         );
-        expect(looked / divisible, `the part that was compared in round ${number}`).toBeGreaterThan(LEAST.each);
+        expect(compared / divisible, `the part that was compared in round ${number}`).toBeGreaterThan(LEAST.each);
       }
       tell(state);
     } finally {
