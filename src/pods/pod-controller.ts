@@ -18,7 +18,7 @@ import { type Copies, chooseCopy } from './copies.ts';
 import { decide, ENDS_FIRST, type PodFacts } from './decide.ts';
 import { DeletionBreaker } from './deletion-breaker.ts';
 import { isFinished } from '../api/pod-phase.ts';
-import { DeletionSweep, SWEEP_MS } from './forgotten-deletion.ts';
+import { DeletionSweep, SWEEP_MS } from './deletion-sweep.ts';
 import { hostAnnotations, hostStatus } from './host-status.ts';
 import { mayNeedOther } from './may-need-other.ts';
 import { OrphanedPods } from './orphaned-pods.ts';

@@ -3,7 +3,7 @@ import { Registry } from 'prom-client';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import type { Pod } from '../../src/kube/core-v1.ts';
 import type { Informer } from '../../src/kube/informer.ts';
-import { DeletionSweep } from '../../src/pods/forgotten-deletion.ts';
+import { DeletionSweep } from '../../src/pods/deletion-sweep.ts';
 import { PodController } from '../../src/pods/pod-controller.ts';
 import { podMetrics } from '../../src/pods/pod-metrics.ts';
 import { MemoryApi } from '../fixtures/memory-api.ts';
