@@ -14,7 +14,7 @@ import { list } from '../kube/verbs.ts';
 import type { DeletionBreaker } from './deletion-breaker.ts';
 import type { DeletionEvidence } from './evidence.ts';
 import { isFinished } from '../api/pod-phase.ts';
-import type { OrphanReason } from './orphaned-pods.ts';
+import type { OrphanReason } from './kept-pods.ts';
 import type { PodMemory } from './pod-memory.ts';
 import type { MemberPort } from './pod-ports.ts';
 

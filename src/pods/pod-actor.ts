@@ -11,13 +11,12 @@ import { PODS } from '../kube/resource.ts';
 import { get } from '../kube/verbs.ts';
 import { asOfNow, judgeOrphan, MISSING_GRACE_MS, ownPods } from './collect-pod.ts';
 import type { Action } from './decide.ts';
-import type { DeletionBreaker } from './deletion-breaker.ts';
 import { waitOf, withAnswer } from './deletion-pace.ts';
 import type { DeletionEvidence } from './evidence.ts';
 import { HostPodChanged, HostStatusWriter } from './host-status-writer.ts';
 import { mirroredUid } from './host-status.ts';
 import { IntentWriter } from './intent-writer.ts';
-import type { OrphanedPods } from './orphaned-pods.ts';
+import type { KeptPods } from './kept-pods.ts';
 import { PodCreation } from './pod-creation.ts';
 import { PodEnding } from './pod-ending.ts';
 import { PodHolds } from './pod-holds.ts';
@@ -61,13 +60,12 @@ export interface PodActorOptions {
   clock: () => number;
   /** In ms. */
   monotonic: () => number;
-  breaker: DeletionBreaker;
-  kept: OrphanedPods;
+  kept: KeptPods;
   returned: Pick<ReturnedCopies, 'failed'>;
   invariants: Invariants;
   /** Asks whether the host is still the cluster it was. Default: it is. */
   confirmHost?: () => Promise<boolean>;
-  missingGraceMs: number | undefined;
+  missingGraceMs?: number;
 }
 
 /** How long the first report of a pod, and a later step before Running, may be kept back to go with the next one, in ms. */
@@ -87,7 +85,7 @@ export class PodActor {
 
   constructor(options: PodActorOptions) {
     this.#o = options;
-    this.#writes = new PodWrites(options);
+    this.#writes = new PodWrites({ ...options, breaker: options.kept.breaker });
     this.#corrections = new StatusCorrections(options);
     this.#statuses = new HostStatusWriter({ ...options, writes: this.#writes });
     const parts = { writes: this.#writes, statuses: this.#statuses };
@@ -236,7 +234,8 @@ export class PodActor {
     memory: PodMemory,
     signal: AbortSignal,
   ): Promise<Next> {
-    const { host, nodeName, hostPods, member, breaker, monotonic, logger, hostId } = this.#o;
+    const { host, nodeName, hostPods, member, kept, monotonic, logger, hostId } = this.#o;
+    const { breaker } = kept;
     const judged = await judgeOrphan(
       memberPod,
       {
@@ -245,7 +244,7 @@ export class PodActor {
         memory,
         deletionSeen,
         hostVersion: () => hostPods.resourceVersion,
-        keptBefore: (uid) => this.#o.kept.reasonOf(uid),
+        keptBefore: (uid) => kept.reasonOf(uid),
         breaker,
         isThere: () => member.pods.get(keyOf(memberPod))?.metadata.uid === memberPod.metadata.uid,
         ownPods: () => ownPods(member, hostId, nodeName),
@@ -257,12 +256,12 @@ export class PodActor {
     );
     const { uid = '' } = memberPod.metadata;
     const verdict = asOfNow(judged, uid, breaker);
-    if (!('kept' in verdict)) this.#o.kept.release(uid);
+    if (!('kept' in verdict)) kept.release(uid);
     if (verdict.delete) {
       return await this.#deleteMember(memberPod, verdict.evidence, verdict.gracePeriodSeconds, memory, signal);
     }
     if ('kept' in verdict) {
-      if (this.#o.kept.keep(uid, key, verdict.kept)) {
+      if (kept.keep(uid, key, verdict.kept)) {
         this.#o.metrics.orphaned.inc({ node: nodeName });
         const about = { memberPod: keyOf(memberPod), uid: memberPod.metadata.labels?.[UID_LABEL] };
         logger.error(about, `member pod kept: ${verdict.why}`);
