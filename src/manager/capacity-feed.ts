@@ -1,10 +1,10 @@
 import type { MemberCapacity } from '../capacity/member-capacity.ts';
 import type { NodeImages } from '../capacity/node-images.ts';
-import type { MemberConnection } from '../members/connection.ts';
+import type { MemberCaches } from '../members/member-caches.ts';
 
-/** Lets what is known of a member's room follow the caches of a connection. Returns what ends that. */
+/** Lets what is known of a member's room follow the caches. Returns what ends that. */
 export function feedCapacity(
-  { nodes, pods, namespaces, quotas, limitRanges }: MemberConnection,
+  { nodes, pods, namespaces, quotas, limitRanges }: MemberCaches,
   capacity: MemberCapacity,
   images: NodeImages,
 ): (() => void)[] {

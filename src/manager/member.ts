@@ -224,7 +224,7 @@ class MemberWork {
       for (const scope of this.#nodes.scopes()) scope.changed();
     };
     const off = [
-      ...feedCapacity(connection, this.#capacity, this.#images),
+      ...feedCapacity(connection.caches, this.#capacity, this.#images),
       connection.onChange(() => {
         changed();
         this.fencing.touch();

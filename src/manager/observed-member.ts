@@ -83,7 +83,7 @@ class ObservedMember {
   async run(): Promise<void> {
     const { capacityMetrics } = this.#services;
     const off = [
-      ...feedCapacity(this.#connection, this.#capacity, this.#images),
+      ...feedCapacity(this.#connection.caches, this.#capacity, this.#images),
       capacityMetrics.observe(this.#connection.name, () => [...this.#nodes.values()].every(({ room }) => room.ready)),
     ];
     this.#adjustNodes();

@@ -1,36 +1,26 @@
-import type { Logger } from 'pino';
 import { type Invariants, UNCOUNTED } from '../api/invariants.ts';
 import type { MemberClusterSpec } from '../api/member-cluster.ts';
-import { isAnswering, mayBeLost, type UnreachableReason } from '../api/unreachable.ts';
-import type { LimitRange, Namespace, Node, Pod, ResourceQuota } from '../kube/core-v1.ts';
+import { isAnswering, mayBeLost } from '../api/unreachable.ts';
+import type { Namespace, Node, Pod } from '../kube/core-v1.ts';
 import { cleanText } from '../kube/clean-text.ts';
 import { PROCESS_CACHE_ROOM, type CacheRoom, type CacheShare } from '../kube/cache-room.ts';
 import type { ClientMetrics } from '../kube/client-metrics.ts';
 import { KubeClient } from '../kube/client.ts';
 import { type Moment, monotonic } from '../kube/clock.ts';
 import { describeError } from '../kube/errors.ts';
-import type { InformerMetrics } from '../kube/informer-metrics.ts';
-import { Informer } from '../kube/informer.ts';
-import { withoutManagedFields } from '../kube/object.ts';
-import { LIMIT_RANGES, NAMESPACES, NODES, PODS, RESOURCE_QUOTAS } from '../kube/resource.ts';
+import type { Informer } from '../kube/informer.ts';
 import { pause, systemTimers } from '../kube/timers.ts';
 import type { Timers } from '../kube/timers.ts';
 import { ClusterIdentity, IDENTITY_NAMESPACE, readIdentity } from './cluster-identity.ts';
+import { MemberCaches, type MemberCachesOptions } from './member-caches.ts';
 import { memberGuard, observerGuard } from './member-guard.ts';
 import type { MemberMetrics } from './member-metrics.ts';
-import { nodeProjection, podProjection } from './pod-projection.ts';
 import { probeFailure } from './probe-failure.ts';
 import { afterProbe, NOT_PROBED, unreachableSince } from './reachability.ts';
 import type { ProbeFailure, Reachability } from './reachability.ts';
 import type { RotatingAccess } from './rotating-access.ts';
 import { Silence } from './silence.ts';
 
-/** A cache whose watch has shown no life for longer is as good as a failed probe, in ms. */
-const STALE_MS = 120_000;
-/** Longest wait between tries to read the member's state, in ms: pods wait for it when the member comes back. */
-const CACHE_RETRY_MS = 5_000;
-/** The same for quotas and limits, which the account may have no right to read. */
-const RULES_RETRY_MS = 60_000;
 /** The version is asked for again after this time, in ms. */
 const VERSION_AGE_MS = 300_000;
 /** So long the probe keeps its connection: it leads to where the address led when it was made. */
@@ -38,18 +28,14 @@ const PROBE_CONNECTION_MS = 60_000;
 /** User agent of a connection that can only read. */
 export const OBSERVER_AGENT = 'spillway-observer';
 
-export interface MemberConnectionOptions {
+export interface MemberConnectionOptions extends Omit<MemberCachesOptions, 'client' | 'room'> {
   name: string;
-  hostId: string;
   access: RotatingAccess;
   /** Asked before each probe. */
   probe: () => Omit<MemberClusterSpec['probe'], 'nodesReady'>;
   /** The identity this member must have, once it is known. */
   pinned: () => string | undefined;
-  podIndexes?: Record<string, (pod: Pod) => readonly string[]>;
-  logger: Logger;
   clientMetrics?: ClientMetrics;
-  informerMetrics?: InformerMetrics;
   metrics?: MemberMetrics;
   /** Default: not counted. */
   invariants?: Invariants;
@@ -72,13 +58,10 @@ export interface MemberConnectionOptions {
 export class MemberConnection {
   readonly name: string;
   readonly client: KubeClient;
-  /** Every pod of the member: ours whole, others as far as they take room (see podProjection). */
+  readonly caches: MemberCaches;
   readonly pods: Informer<Pod>;
   readonly nodes: Informer<Node>;
   readonly namespaces: Informer<Namespace>;
-  /** What the member's owner allows; never complete where the account may not read it, and then only admission tells. */
-  readonly quotas: Informer<ResourceQuota>;
-  readonly limitRanges: Informer<LimitRange>;
   readonly #o: MemberConnectionOptions;
   /** The probe has a connection of its own: it must not wait behind a burst of other requests. */
   readonly #probeClient: KubeClient;
@@ -86,7 +69,7 @@ export class MemberConnection {
   #probeConnectedAt = monotonic();
   readonly #clock: () => number;
   readonly #timers: Timers;
-  readonly #caches: CacheShare;
+  readonly #room: CacheShare;
   readonly #listeners = new Set<() => void>();
   #wake = new AbortController();
   #reachability: Reachability = NOT_PROBED;
@@ -96,7 +79,7 @@ export class MemberConnection {
   #version: { text: string; at: number } | undefined;
 
   constructor(options: MemberConnectionOptions) {
-    const { name, access, logger, clientMetrics, informerMetrics } = options;
+    const { name, access, logger, clientMetrics } = options;
     this.name = name;
     this.#o = options;
     this.#identity = new ClusterIdentity(options.pinned);
@@ -123,34 +106,12 @@ export class MemberConnection {
             hostProblem: options.hostProblem ?? (() => undefined),
             invariants: options.invariants ?? UNCOUNTED,
           });
-    this.#caches = (options.cacheRoom ?? PROCESS_CACHE_ROOM).share();
-    this.client = new KubeClient({ ...clientOptions, guard, caches: this.#caches });
+    const room = (options.cacheRoom ?? PROCESS_CACHE_ROOM).share();
+    this.#room = room;
+    this.client = new KubeClient({ ...clientOptions, guard, caches: room });
     this.#probeClient = new KubeClient({ ...clientOptions, connections: 1 });
-    const cache = {
-      client: this.client,
-      logger,
-      timings: { backoffMaxMs: CACHE_RETRY_MS },
-      ...(informerMetrics === undefined ? {} : { metrics: informerMetrics }),
-    };
-    this.pods = new Informer<Pod>({
-      ...cache,
-      resource: PODS,
-      transform: podProjection(options.hostId, this.#caches),
-      ...(options.podIndexes === undefined ? {} : { indexes: options.podIndexes }),
-    });
-    this.nodes = new Informer<Node>({ ...cache, resource: NODES, transform: nodeProjection(this.#caches) });
-    this.namespaces = new Informer<Namespace>({ ...cache, resource: NAMESPACES, transform: withoutManagedFields });
-    const rules = { ...cache, timings: { backoffMaxMs: RULES_RETRY_MS } };
-    this.quotas = new Informer<ResourceQuota>({
-      ...rules,
-      resource: RESOURCE_QUOTAS,
-      transform: (raw) => withoutManagedFields(raw as ResourceQuota),
-    });
-    this.limitRanges = new Informer<LimitRange>({
-      ...rules,
-      resource: LIMIT_RANGES,
-      transform: (raw) => withoutManagedFields(raw as LimitRange),
-    });
+    this.caches = new MemberCaches({ ...options, client: this.client, room });
+    ({ pods: this.pods, nodes: this.nodes, namespaces: this.namespaces } = this.caches);
   }
 
   /** Whether the member counts as reachable; false before the first probe. */
@@ -185,7 +146,7 @@ export class MemberConnection {
 
   /** Whether all caches hold a complete state. */
   synced(): boolean {
-    return this.pods.hasSynced && this.nodes.hasSynced && this.namespaces.hasSynced;
+    return this.caches.synced;
   }
 
   /** Identity as seen in this connection's life; undefined before the first contact. */
@@ -213,22 +174,6 @@ export class MemberConnection {
   /** Like `v1.36.3`. */
   get version(): string | undefined {
     return this.#version?.text;
-  }
-
-  /** Why caches are not complete or not current, in words; undefined while they are. */
-  get cacheProblem(): string | undefined {
-    const caches = [this.pods, this.nodes, this.namespaces];
-    return caches.map((cache) => cache.problem).find((problem) => problem !== undefined);
-  }
-
-  /** Which limit of memory a cache has met, in words; undefined while there is room. */
-  get cacheLimit(): string | undefined {
-    return this.#informers.map((cache) => cache.limit).find((words) => words !== undefined);
-  }
-
-  /** What of the member is left out of the caches because it is no valid object, in words; undefined while nothing is. */
-  get leftOut(): string | undefined {
-    return this.#informers.map((cache) => cache.leftOut).find((words) => words !== undefined);
   }
 
   /** Called after reachability, identity, or version changed. Returns how to stop that. */
@@ -271,15 +216,10 @@ export class MemberConnection {
       if (namespace.metadata.name === IDENTITY_NAMESPACE) this.#observe(namespace.metadata.uid);
     };
     const off = this.namespaces.on({ added: watchIdentity, updated: watchIdentity });
-    const caches = this.#informers.map((cache) => cache.run(signal));
-    await Promise.all([this.#probeLoop(signal), ...caches]);
+    await Promise.all([this.caches.run(signal), this.#probeLoop(signal)]);
     off();
     await Promise.all([this.client.close(), this.#probeClient.close()]);
-    this.#caches.end();
-  }
-
-  get #informers(): readonly Pick<Informer<Pod>, 'limit' | 'leftOut' | 'run'>[] {
-    return [this.pods, this.nodes, this.namespaces, this.quotas, this.limitRanges];
+    this.#room.end();
   }
 
   async #probeLoop(signal: AbortSignal): Promise<void> {
@@ -315,7 +255,7 @@ export class MemberConnection {
       answered = true;
       // At once: what waits to be written to another cluster may not wait for what else is asked here.
       this.#observe(identity);
-      failure = this.#staleCache();
+      failure = this.caches.stale;
       await this.#readVersion({ ...options, retry: false });
     } catch (error) {
       if (signal.aborted) return;
@@ -366,25 +306,6 @@ export class MemberConnection {
     const changed = text !== this.#version?.text;
     this.#version = { text, at: now };
     if (changed) this.#changed();
-  }
-
-  #staleCache(): ProbeFailure | undefined {
-    for (const [what, cache] of [
-      ['pods', this.pods],
-      ['nodes', this.nodes],
-      ['namespaces', this.namespaces],
-    ] as const) {
-      const seconds = Math.round(cache.staleMs() / 1000);
-      if (cache.hasSynced && seconds * 1000 > STALE_MS) {
-        const why = cache.problem === undefined ? '' : `: ${cache.problem}`;
-        const reason: UnreachableReason = 'WatchStale';
-        return {
-          reason,
-          message: `The member answers, but nothing has been heard of its ${what} for ${String(seconds)} s${why}. It is tried again by itself.`,
-        };
-      }
-    }
-    return undefined;
   }
 
   #changed(): void {
