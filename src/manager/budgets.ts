@@ -17,7 +17,7 @@ export function memberBudgets(acting: ActingMember, nodes: VirtualNodes): Member
     hostPods: (namespace) => nodes.hostPodsIn(namespace),
     hostPodOf: ({ metadata: { labels, annotations } }) => {
       const key = keyFor(annotations?.[HOST_NAMESPACE_ANNOTATION], annotations?.[HOST_NAME_ANNOTATION] ?? '');
-      return nodes.get(labels?.[NODE_LABEL] ?? '')?.hostPod(key);
+      return nodes.get(labels?.[NODE_LABEL] ?? '')?.bound.get(key);
     },
     copyOf: (uid) => connection.pods.byIndex(HOST_UID_INDEX, uid)[0],
     mayWrite,

@@ -72,7 +72,7 @@ export function memberLeaving(options: LeavingOptions): MemberLeaving {
     unreachable: () => whyNotAsked(connection),
     nodes: () => retirement.retiring(),
     nodesKnown: () => (givenUp() ? retirement.nodesKnown : retirement.allKnown),
-    podCount: () => scopes().reduce((sum, scope) => sum + (scope.hostPods() ?? 0), 0),
+    podCount: () => scopes().reduce((sum, scope) => sum + (scope.bound.size ?? 0), 0),
     claims: () => (hostClaims.unknown() === undefined ? [...claimsIn(hostClaims, name)] : undefined),
     knownRemains: () => [...knownRemains(options, isOthersNode), ...made().map((one) => `Namespace ${one}`)],
     writtenRemains: () => member().status?.leaving?.mayRemain ?? [],
@@ -96,7 +96,7 @@ function* knownRemains(
   { acting: { services, connection }, dependents, budgets, memberServices, exchange, scopes }: LeavingOptions,
   isOthersNode: (nodeName: string) => boolean,
 ): Generator<string> {
-  for (const scope of scopes()) for (const copy of scope.copiesToldOf()) yield `Pod ${copy}`;
+  for (const scope of scopes()) for (const copy of scope.bound.copiesTold()) yield `Pod ${copy}`;
   for (const pod of connection.pods.values()) {
     const { labels } = pod.metadata;
     const isOurs = labels?.[HOST_LABEL] === services.hostId && !isOthersNode(labels[NODE_LABEL] ?? '');

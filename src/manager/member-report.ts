@@ -24,7 +24,7 @@ export class MemberReport {
   podCounts(): MemberClusterStatus['pods'] {
     const counts = { running: 0, pending: 0, total: 0 };
     for (const scope of this.#nodes.scopes()) {
-      const { running, pending, total } = scope.podCounts();
+      const { running, pending, total } = scope.bound.counts();
       counts.running += running;
       counts.pending += pending;
       counts.total += total;

@@ -201,7 +201,7 @@ class MemberWork {
       host: services.host,
       hostId: services.hostId,
       member: connection,
-      hostPod: (nodeName, key) => this.#nodes.get(nodeName)?.hostPod(key),
+      hostPod: (nodeName, key) => this.#nodes.get(nodeName)?.bound.get(key),
       hostClaim: (namespace, name, uid) => this.#dependents.toldClaim(namespace, name, uid),
       podEvents: () => member().spec.podEvents,
       mayWrite,

@@ -13,6 +13,7 @@ import { list } from '../kube/verbs.ts';
 import { POOL_ANNOTATION, poolOfText } from '../nodes/node-marks.ts';
 import type { NodeRefusal } from '../nodes/node-standing.ts';
 import { VIRTUAL_NODE_INDEX } from '../pods/pod-indexes.ts';
+import type { BoundPods } from './bound-pods.ts';
 import { OPEN_CREATION_MS } from '../pods/unanswered-creation.ts';
 import { retirementAdvice, retirementInWords, type RetiringNode } from '../members/retiring-node.ts';
 import type { UndeletedList } from '../members/undeleted-in-words.ts';
@@ -28,14 +29,11 @@ const MAX_FOUND = 16;
 
 /** A virtual node at work, as far as its retirement goes. */
 export interface Retiree {
-  /** What is on it; undefined while that is not known. Pods of DaemonSets count apart: they leave only with the Node. */
-  remains(): { pods: number; daemonPods: number } | undefined;
+  bound: Pick<BoundPods, 'remains' | 'size'>;
   /** Copies that were told to end, and do not go. */
   undeleted(): UndeletedList;
   /** Time until no pending creation in the member can take effect any more (ms). */
   creationsOpenMs(): number;
-  /** Pods of the host that are bound to it; undefined while they are not known. */
-  hostPods(): number | undefined;
   /** Removes the Node, if it is ours and has no pods; false: not yet. */
   removeNode(signal: AbortSignal): Promise<boolean>;
   /** Removes the Node of a member that was given up, with its pods; false: not yet. */
@@ -115,7 +113,7 @@ export class NodeRetirement {
       if (refusal === undefined) {
         const undeleted = one?.undeleted();
         const isHeldUp = undeleted !== undefined && undeleted.count > 0;
-        return { name, pods: one?.remains()?.pods, ...(isHeldUp ? { undeleted } : {}) };
+        return { name, pods: one?.bound.remains()?.pods, ...(isHeldUp ? { undeleted } : {}) };
       }
       return { name, pods: this.#copiesOf(name), taken: refusal.why };
     });
@@ -220,7 +218,7 @@ export class NodeRetirement {
       await this.#giveUp(name, one, signal);
       return;
     }
-    const remains = one.remains();
+    const remains = one.bound.remains();
     if (remains === undefined || !mayWrite()) return;
     const seen = this.#seenOf(name);
     if (remains.pods > 0 || remains.daemonPods > 0) delete seen.bareSince;
@@ -244,7 +242,7 @@ export class NodeRetirement {
   /** Kubernetes removes the pods of a Node that is gone. */
   async #giveUp(name: string, one: Retiree, signal: AbortSignal): Promise<void> {
     if (!(await this.#removeOnce(name, this.#seenOf(name), one.giveUpNode.bind(one), signal))) return;
-    if (one.hostPods() !== 0) return;
+    if (one.bound.size !== 0) return;
     this.#o.event('Normal', 'VirtualNodeRemoved', `Virtual node ${name} of the member that was given up is removed.`);
     this.#end(name);
   }

@@ -1,16 +1,12 @@
-import { HOST_NAME_ANNOTATION, HOST_NAMESPACE_ANNOTATION, OUT_OF_SERVICE_TAINT } from '../api/marks.ts';
+import { OUT_OF_SERVICE_TAINT } from '../api/marks.ts';
 import { daemonSetsOn, specOf } from '../api/member-cluster.ts';
 import type { Pod } from '../kube/core-v1.ts';
-import { NAMESPACE_INDEX } from './host-services.ts';
 import type { KubeClient } from '../kube/client.ts';
-import { Informer } from '../kube/informer.ts';
 import { monotonic } from '../kube/clock.ts';
-import { keyFor, withoutManagedFields } from '../kube/object.ts';
-import { PODS } from '../kube/resource.ts';
-import { list } from '../kube/verbs.ts';
 import { KubeletServer } from '../kubelet/server.ts';
+import { BoundPods } from './bound-pods.ts';
+import { failWithMember, nodeOutages } from './node-outages.ts';
 import { KubeletPods } from './kubelet-pods.ts';
-import { LastCopies } from './last-copies.ts';
 import type { MemberDependents } from './member-dependents.ts';
 import type { MemberFencing } from '../members/member-fencing.ts';
 import type { MemberNamespaces } from '../members/namespaces.ts';
@@ -19,19 +15,12 @@ import { formerKubeletPort } from '../nodes/former-port.ts';
 import { NodeKeeper } from '../nodes/node-keeper.ts';
 import type { NodeStanding } from '../nodes/node-standing.ts';
 import { type NodeFacts, renderNode } from '../nodes/render-node.ts';
-import { OutageDeletions } from '../pods/outages/outage-deletions.ts';
-import { TolerationKeeper } from '../pods/outages/toleration-keeper.ts';
-import { isDaemonPod, isShownIgnored } from '../pods/daemon-pod.ts';
-import { mirroredNamespace } from '../pods/host-status.ts';
-import { isFinished } from '../api/pod-phase.ts';
-import { asOwned } from '../api/released.ts';
-import { virtualNodeOf } from '../capacity/ledger.ts';
+import type { TolerationKeeper } from '../pods/outages/toleration-keeper.ts';
 import type { MemberCapacity } from '../capacity/member-capacity.ts';
 import type { NodeImages } from '../capacity/node-images.ts';
 import { podFencing } from './pod-fencing.ts';
 import { podServiceAccounts } from './pod-service-accounts.ts';
 import { PodController } from '../pods/pod-controller.ts';
-import { VIRTUAL_NODE_INDEX } from '../pods/pod-indexes.ts';
 import type { MemberServices } from '../services/member-services.ts';
 import type { UndeletedList } from '../pods/undeleted-copies.ts';
 import { OPEN_CREATION_MS } from '../pods/unanswered-creation.ts';
@@ -73,14 +62,13 @@ export interface VirtualNodeOptions {
  */
 export class VirtualNodeScope {
   readonly nodeName: string;
+  readonly bound: BoundPods;
   readonly pods: PodController;
   readonly #o: VirtualNodeOptions;
   readonly #acting: ActingMember;
   /** With the identity of the node. */
   readonly #host: KubeClient;
   readonly #standing: NodeStanding;
-  readonly #lastCopies: LastCopies;
-  readonly #hostPods: Informer<Pod>;
   readonly #view: VirtualNodeView;
   #node: NodeKeeper | undefined;
   #tolerations: TolerationKeeper | undefined;
@@ -96,19 +84,9 @@ export class VirtualNodeScope {
     this.#o = options;
     this.#acting = acting;
     this.#host = own.identity.client;
-    this.#lastCopies = new LastCopies((pod) => virtualNodeOf(pod, services.hostId) === nodeName);
     this.#standing = own.standing;
     this.nodeName = nodeName;
-    this.#hostPods = new Informer<Pod>({
-      client: this.#host,
-      resource: PODS,
-      fieldSelector: `spec.nodeName=${nodeName}`,
-      // What becomes of a pod that makes way for another one is no matter of its copy.
-      transform: (raw) => asOwned(withoutManagedFields(raw as Pod)),
-      indexes: { [NAMESPACE_INDEX]: (pod) => [pod.metadata.namespace ?? ''] },
-      logger,
-      metrics: services.informerMetrics,
-    });
+    this.bound = new BoundPods({ acting, host: this.#host, nodeName, isOurs: () => own.standing.ours });
     const serviceAccounts = podServiceAccounts({ modes: services.namespaceModes, tokens: dependents.tokens, member });
     this.#view = new VirtualNodeView({
       services,
@@ -120,7 +98,7 @@ export class VirtualNodeScope {
       nodeName,
       pool,
       cluster,
-      ready: () => connection.synced() && this.#hostPods.hasSynced,
+      ready: () => connection.synced() && this.bound.cache.hasSynced,
       modeOf: (hostPod) => serviceAccounts.modeOf(hostPod),
       boundChanged: () => this.#node?.roomChanged(),
       claims: dependents.claims.places,
@@ -129,7 +107,7 @@ export class VirtualNodeScope {
     });
     this.pods = new PodController({
       host: this.#host,
-      hostPods: this.#hostPods,
+      hostPods: this.bound.cache,
       member: connection,
       memberNodes: connection.nodes,
       hostId: services.hostId,
@@ -168,28 +146,9 @@ export class VirtualNodeScope {
     return this.#acting.wantsNode(this.nodeName);
   }
 
-  /** How many of them there are in the member, or are to be. */
-  podCounts(): { running: number; pending: number; total: number } {
-    const counts = { running: 0, pending: 0, total: 0 };
-    for (const pod of this.#takingPods()) {
-      counts.total += 1;
-      if (pod.status?.phase === 'Running') counts.running += 1;
-      else if (pod.status?.phase === 'Pending') counts.pending += 1;
-    }
-    return counts;
-  }
-
-  hostPodsIn(namespace: string): readonly Pod[] {
-    return this.#hostPods.byIndex(NAMESPACE_INDEX, namespace);
-  }
-
-  hostPod(key: string): Pod | undefined {
-    return this.#hostPods.get(key);
-  }
-
   /** All its host pods are known; of a node that is not ours there are none. */
   get synced(): boolean {
-    return this.#hostPods.hasSynced || this.#standing.refusal !== undefined;
+    return this.bound.cache.hasSynced || this.#standing.refusal !== undefined;
   }
 
   /** The room behind it can be asked about, or there is none to tell of. */
@@ -210,7 +169,7 @@ export class VirtualNodeScope {
 
   /** What pods become in the member may have changed. */
   translationChanged(): void {
-    for (const pod of this.#hostPods.values()) this.#view.room.noteBound(pod);
+    for (const pod of this.bound.cache.values()) this.#view.room.noteBound(pod);
     this.pods.requeueAll();
   }
 
@@ -234,10 +193,11 @@ export class VirtualNodeScope {
     const { services, connection, logger } = this.#acting;
     const { nodeName } = this;
     const host = this.#host;
+    const hostPods = this.bound.cache;
     const standing = this.#standing;
     const certificates = await servingCertificates(services, { host, member: connection.name, nodeName, logger });
     const { namespaces } = this.#o.shared;
-    const kubeletPods = new KubeletPods({ acting: this.#acting, namespaces, nodeName, hostPods: this.#hostPods });
+    const kubeletPods = new KubeletPods({ acting: this.#acting, namespaces, nodeName, hostPods });
     const usage = kubeletPods.usage();
     const server = new KubeletServer({
       nodeName,
@@ -253,7 +213,7 @@ export class VirtualNodeScope {
     });
     const port = await this.#openPort(server, signal);
     logger.info({ node: nodeName, port }, 'kubelet port is open');
-    const outages = this.#outages();
+    const outages = nodeOutages(this.#acting, { host, nodeName, hostPods });
     this.#tolerations = outages.tolerations;
     // Before the Node has its first heartbeat of this process.
     const outage = await outages.deletions.lastOutage(signal);
@@ -264,7 +224,7 @@ export class VirtualNodeScope {
       standing,
       desired: () => renderNode(this.#nodeFacts(port)),
       isWanted: () => this.#isWanted(),
-      isInUse: () => this.remains()?.pods !== 0,
+      isInUse: () => this.bound.remains()?.pods !== 0,
       seen: () => this.#o.fencing.touch(),
       events: services.events,
       informerMetrics: services.informerMetrics,
@@ -279,7 +239,7 @@ export class VirtualNodeScope {
       ? []
       : [
           outages.tolerations.run(child.signal),
-          this.#hostPods.run(child.signal),
+          hostPods.run(child.signal),
           this.#offerOnceKnown(child.signal),
           this.pods.run(child.signal),
           certificates.run(child.signal),
@@ -296,28 +256,11 @@ export class VirtualNodeScope {
   /** The Node waits for what is bound to it. */
   async #offerOnceKnown(signal: AbortSignal): Promise<void> {
     try {
-      await this.#hostPods.whenSynced(signal);
+      await this.bound.cache.whenSynced(signal);
       this.#node?.trigger();
     } catch (error) {
       if (!signal.aborted) throw error;
     }
-  }
-
-  /** What is on it; undefined while that is not known. Notes copies, which are asked for before the Node goes. */
-  remains(): { pods: number; daemonPods: number } | undefined {
-    const { connection } = this.#acting;
-    const known = this.#standing.ours && this.#hostPods.hasSynced && connection.synced() && connection.identityOk();
-    if (!known) return undefined;
-    const remains = { pods: 0, daemonPods: 0 };
-    for (const pod of this.#hostPods.values()) remains[isDaemonPod(pod) ? 'daemonPods' : 'pods'] += 1;
-    const copies = connection.pods
-      .byIndex(VIRTUAL_NODE_INDEX, this.nodeName)
-      .filter(({ metadata: { annotations } }) => {
-        const key = keyFor(annotations?.[HOST_NAMESPACE_ANNOTATION], annotations?.[HOST_NAME_ANNOTATION] ?? '');
-        return this.#hostPods.get(key) === undefined;
-      });
-    this.#lastCopies.seen(copies);
-    return { ...remains, pods: remains.pods + copies.length };
   }
 
   /** Copies that were told to end, and do not go. */
@@ -331,39 +274,22 @@ export class VirtualNodeScope {
     return Math.max(0, ofFormer, this.pods.creationsOpenMs);
   }
 
-  hostPods(): number | undefined {
-    return this.#hostPods.hasSynced ? this.#hostPods.size : undefined;
-  }
-
-  /** Where the copies of its pods are in the member, as the pods themselves tell: `namespace/name`. */
-  *copiesToldOf(): Generator<string> {
-    for (const pod of this.#hostPods.values()) {
-      const namespace = mirroredNamespace(pod);
-      if (namespace !== undefined && !isFinished(pod)) yield keyFor(namespace, pod.metadata.name);
-    }
-  }
-
   /** Removes the Node of a member that was given up. */
   async giveUpNode(signal: AbortSignal): Promise<boolean> {
-    const { services, givenUp } = this.#acting;
     if (!this.#standing.ours) return false;
-    const end = services.nodeRemovals.allow(this.nodeName, () => !this.#isWanted() && givenUp());
-    try {
-      await this.#node?.remove(signal);
-    } finally {
-      end();
-    }
-    return true;
+    return await this.#removeNode(() => !this.#isWanted() && this.#acting.givenUp(), signal);
   }
 
   /** Removes the Node of one that retires, if the host knows no pod on it either; false: not yet. */
   async removeNode(signal: AbortSignal): Promise<boolean> {
-    const { nodeName } = this;
-    const isEmpty = (): boolean => !this.#isWanted() && this.remains()?.pods === 0;
-    const { items } = await list<Pod>(this.#host, PODS, { fieldSelector: `spec.nodeName=${nodeName}`, signal });
-    if (!isEmpty() || !items.every((pod) => isDaemonPod(pod))) return false;
-    if (!(await this.#lastCopies.areGone(this.#acting.connection.client, signal)) || !isEmpty()) return false;
-    const end = this.#acting.services.nodeRemovals.allow(nodeName, isEmpty);
+    const isEmpty = (): boolean => !this.#isWanted() && this.bound.remains()?.pods === 0;
+    if (!(await this.bound.areGone(signal)) || !isEmpty()) return false;
+    if (!(await this.bound.copiesAreGone(signal)) || !isEmpty()) return false;
+    return await this.#removeNode(isEmpty, signal);
+  }
+
+  async #removeNode(mayGo: () => boolean, signal: AbortSignal): Promise<true> {
+    const end = this.#acting.services.nodeRemovals.allow(this.nodeName, mayGo);
     try {
       await this.#node?.remove(signal);
     } finally {
@@ -388,9 +314,9 @@ export class VirtualNodeScope {
     this.#offerRoom();
     const { room } = this.#view;
     return [
-      this.#hostPods.on(room.hostPodHandler),
+      this.bound.cache.on(room.hostPodHandler),
       () => room.end(),
-      this.#hostPods.on({ added: hostPodChanged, updated: hostPodChanged, deleted: (pod) => hostPodChanged(pod) }),
+      this.bound.cache.on({ added: hostPodChanged, updated: hostPodChanged, deleted: (pod) => hostPodChanged(pod) }),
     ];
   }
 
@@ -402,11 +328,6 @@ export class VirtualNodeScope {
     return await kubeletPorts.open(nodeName, before, async (port) => await server.listen(port));
   }
 
-  /** Host pods that take room of the member, or are going to. */
-  *#takingPods(): Generator<Pod> {
-    for (const pod of this.#hostPods.values()) if (!isShownIgnored(pod)) yield pod;
-  }
-
   #nodeFacts(kubeletPort: number): NodeFacts {
     const { services, connection, member } = this.#acting;
     const { nodeName } = this;
@@ -415,7 +336,7 @@ export class VirtualNodeScope {
     const since = connection.unreachableSince();
     const unreadyMs = member().spec.probe.podsUnreadyAfterSeconds * 1000;
     // Before all pods on it are known, the host's own figure of them would be missing.
-    const offer = synced && this.#hostPods.hasSynced ? this.#view.room.offer() : undefined;
+    const offer = synced && this.bound.cache.hasSynced ? this.#view.room.offer() : undefined;
     return {
       name: nodeName,
       member: connection.name,
@@ -429,29 +350,8 @@ export class VirtualNodeScope {
       kubeletPort,
       reachable,
       failure,
-      failsWithMember: this.#fails(),
+      failsWithMember: failWithMember(this.#acting),
       unreadyInMs: since === undefined ? undefined : since.monotonic + unreadyMs - monotonic(),
-    };
-  }
-
-  /** The Node is to be ready only while its member is reachable. */
-  #fails(): boolean {
-    return this.#acting.member().spec.probe.nodesReady === 'WhileReachable';
-  }
-
-  /**
-   * Tolerations that keep pods while no manager serves the node, and Events for pods deleted all the same. Written whether the member
-   * answers or not: one that never answered this process may be the very one whose pods are to go.
-   */
-  #outages(): { tolerations: TolerationKeeper; deletions: OutageDeletions } {
-    const { services, connection, hostFrozen: frozen, logger } = this.#acting;
-    const { events, outageMetrics: metrics, queueMetrics, config } = services;
-    const nodeFails = (): boolean => this.#fails();
-    const common = { nodeName: this.nodeName, hostPods: this.#hostPods, nodeFails, events, metrics, logger };
-    const rule = config.outages;
-    return {
-      tolerations: new TolerationKeeper({ ...common, host: services.host, rule, frozen, queueMetrics }),
-      deletions: new OutageDeletions({ ...common, host: this.#host, member: connection.name, clock: Date.now }),
     };
   }
 }

@@ -61,11 +61,11 @@ export class VirtualNodes {
   }
 
   hostPod(podKey: string): Pod | undefined {
-    return this.#with(podKey)?.hostPod(podKey);
+    return this.#with(podKey)?.bound.get(podKey);
   }
 
   hostPodsIn(namespace: string): Pod[] {
-    return this.scopes().flatMap((scope) => scope.hostPodsIn(namespace));
+    return this.scopes().flatMap((scope) => scope.bound.in(namespace));
   }
 
   /** Looks at a pod of the host again. */
@@ -74,7 +74,7 @@ export class VirtualNodes {
   }
 
   #with(podKey: string): VirtualNodeScope | undefined {
-    return this.scopes().find((scope) => scope.hostPod(podKey) !== undefined);
+    return this.scopes().find((scope) => scope.bound.get(podKey) !== undefined);
   }
 
   /** Every host pod of each of them is known. */

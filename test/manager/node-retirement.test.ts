@@ -20,10 +20,9 @@ beforeEach(() => {
   const began = Date.now();
   const now = (): number => Date.now() - began;
   const retiree = {
-    remains: () => remains,
+    bound: { remains: () => remains, size: 0 },
     undeleted: () => ({ count: 0, first: [] }),
     creationsOpenMs: () => 0,
-    hostPods: () => 0,
     removeNode: async () => {
       removed.push(now());
       return await removing();
