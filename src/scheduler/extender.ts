@@ -17,7 +17,6 @@ import type { MemberFit } from './member-fit.ts';
 import type { MigrationFit } from './migration-fit.ts';
 import { nodePriorities } from './node-priorities.ts';
 import type { RankedNode } from './node-priorities.ts';
-import { asksForItself } from './node-demands.ts';
 import { Nominations } from './nominations.ts';
 import type { Nominees } from './nominees.ts';
 import { type PlacementQuestions, type Split, splitByMember } from './placement-questions.ts';
@@ -128,7 +127,7 @@ export class Extender {
       return this.#untilKnown(pod, missing, nodeNames);
     }
     const split = splitByMember(view.nodes, nodeNames);
-    const selection = view.policies.select(chain, view.namespaceLabels(pod.metadata.namespace ?? ''));
+    const selection = view.selectionOf(pod, chain);
     if (selection.problem !== undefined) this.#o.annotationProblem(chain, selection.problem);
     this.#tellUnread(pod, chain);
     const { chosen } = selection;
@@ -190,8 +189,7 @@ export class Extender {
   prioritize({ pod, nodeNames }: ExtenderArgs): HostPriority[] {
     const { questions, view } = this.#o;
     const split = splitByMember(view.nodes, nodeNames);
-    const chain = view.owners.chainOf(pod);
-    const { chosen } = view.policies.select(chain, view.namespaceLabels(pod.metadata.namespace ?? ''));
+    const { chain, chosen } = view.selectionOf(pod);
     const ranked = new Map<string, RankedNode>();
     for (const { score, nodes } of questions.scores(pod, chain, chosen, split)) {
       for (const { name, slots } of nodes) ranked.set(name, { name, score, slots });
@@ -212,14 +210,7 @@ export class Extender {
     let member: string | undefined;
     for (const [name, asked] of virtual) {
       const tainted = view.nodes.whyTainted(name, []);
-      const wanted = asked.filter((one) => {
-        const node = view.nodes.nodes.get(one);
-        return (
-          tainted === undefined &&
-          node !== undefined &&
-          asksForItself(pod, node, view.namespaceLabels(pod.metadata.namespace ?? ''))
-        );
-      });
+      const wanted = asked.filter((one) => tainted === undefined && view.asksFor(pod, one));
       for (const one of asked) {
         if (!wanted.includes(one))
           reasons[one] = `${clusterInWords(name)}: ${tainted ?? 'nothing says that the pod may leave the host'}`;

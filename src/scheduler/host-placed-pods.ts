@@ -119,9 +119,7 @@ export class HostPlacedPods implements PlacedPods {
   }
 
   hasRules(pod: Pod): boolean {
-    const { view } = this.#o;
-    const labels = view.namespaceLabels(pod.metadata.namespace ?? '');
-    return view.policies.select(view.owners.chainOf(pod), labels).chosen !== undefined;
+    return this.#o.view.selectionOf(pod).chosen !== undefined;
   }
 
   whyRulesUnknown(pod: Pod): string | undefined {
@@ -195,16 +193,14 @@ export class HostPlacedPods implements PlacedPods {
 
   avoid(pod: Pod, refusal: Pick<Avoided, 'cluster' | 'reason' | 'message'>): void {
     const { view, workloads } = this.#o;
-    const chain = view.owners.chainOf(pod);
-    const { chosen } = view.policies.select(chain, view.namespaceLabels(pod.metadata.namespace ?? ''));
+    const { chain, chosen } = view.selectionOf(pod);
     if (chosen === undefined) return;
     workloads.refused(workloadOf(chain).object, refusal, Math.max(LEAST_AVOIDED_MS, chosen.placement.avoidForMs));
   }
 
   rulesOf(pod: Pod): MoveRules {
     const { view } = this.#o;
-    const chain = view.owners.chainOf(pod);
-    const { chosen } = view.policies.select(chain, view.namespaceLabels(pod.metadata.namespace ?? ''));
+    const { chain, chosen } = view.selectionOf(pod);
     const { object, replicas } = workloadOf(chain);
     return {
       workload: object,
@@ -217,8 +213,7 @@ export class HostPlacedPods implements PlacedPods {
   /** Asked as a scheduler would ask about the pod that comes instead; `before`: so many others need a place there first. */
   whyNotElsewhere(live: Pod, from: string, before: number, mayStay = false): NoPlace | undefined {
     const { view, workloads, clock } = this.#o;
-    const chain = view.owners.chainOf(live);
-    const { chosen } = view.policies.select(chain, view.namespaceLabels(live.metadata.namespace ?? ''));
+    const { chain, chosen } = view.selectionOf(live);
     if (chosen === undefined) return this.#whyNotWithoutRules(live, from, before, mayStay);
     const avoided = workloads.avoided(workloadOf(chain).object).find((one) => one.cluster === from);
     const { facts, decision } = this.#askAgain(live, from, chain, chosen, avoided?.until ?? clock());
@@ -232,8 +227,7 @@ export class HostPlacedPods implements PlacedPods {
 
   betterPlace(live: Pod, from: string, counts?: (reason: Displacement) => boolean): BetterPlace | undefined {
     const { view, clock } = this.#o;
-    const chain = view.owners.chainOf(live);
-    const { chosen } = view.policies.select(chain, view.namespaceLabels(live.metadata.namespace ?? ''));
+    const { chain, chosen } = view.selectionOf(live);
     if (chosen === undefined) return undefined;
     const { facts, decision } = this.#askAgain(live, from, chain, chosen, clock());
     const found = betterPlace(facts, decision, from, counts);

@@ -4,12 +4,14 @@ import type { KubeClient } from '../kube/client.ts';
 import type { InformerMetrics } from '../kube/informer-metrics.ts';
 import { Informer } from '../kube/informer.ts';
 import { jsonEqual } from '../kube/json-equal.ts';
-import { keyOf } from '../kube/object.ts';
+import { keyOf, type KubeObject } from '../kube/object.ts';
 import { controllerOf } from '../kube/owner-references.ts';
 import { isOlder } from '../kube/resource-version.ts';
 import { NAMESPACES, PODS } from '../kube/resource.ts';
 import { pause } from '../kube/timers.ts';
-import type { TypedObject } from '../placement/owner-chain.ts';
+import type { OwnerChain, TypedObject } from '../placement/owner-chain.ts';
+import type { Selection } from '../placement/policy-selection.ts';
+import { asksForItself } from './node-demands.ts';
 import { HostNodes } from './host-nodes.ts';
 import { kindAbove } from '../api/custom-kinds.ts';
 import { OwnerDirectory } from './owner-directory.ts';
@@ -237,6 +239,17 @@ export class HostView {
     this.seats.delete(pod);
     this.waits.delete(pod);
     for (const { gone } of this.#podHandlers) gone(pod);
+  }
+
+  /** The rules for a pod; `chain`: with its owners, as {@link OwnerDirectory} knows them. */
+  selectionOf(pod: KubeObject, chain = this.owners.chainOf(pod)): Selection & { chain: OwnerChain } {
+    return { chain, ...this.policies.select(chain, this.namespaceLabels(pod.metadata.namespace ?? '')) };
+  }
+
+  /** Whether a pod that no rules speak about may go to that virtual node by its own words. */
+  asksFor(pod: Pod, nodeName: string): boolean {
+    const node = this.nodes.nodes.get(nodeName);
+    return node !== undefined && asksForItself(pod, node, this.namespaceLabels(pod.metadata.namespace ?? ''));
   }
 
   namespaceLabels(namespace: string): Readonly<Record<string, string>> | undefined {

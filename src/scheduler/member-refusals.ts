@@ -46,8 +46,7 @@ export function memberRefusal(pod: Pod, view: HostView): MemberRefusal | undefin
   const cluster = view.nodes.clusterOf(nodeName);
   const condition = cluster === LOCAL ? undefined : refusingCondition(pod);
   if (condition === undefined) return undefined;
-  const chain = view.owners.chainOf(pod);
-  const { chosen } = view.policies.select(chain, view.namespaceLabels(pod.metadata.namespace ?? ''));
+  const { chain, chosen } = view.selectionOf(pod);
   if (chosen === undefined) return undefined;
   const since = Date.parse(condition.lastTransitionTime ?? pod.metadata.creationTimestamp ?? '');
   const { reason = 'Refused', message = '' } = condition;

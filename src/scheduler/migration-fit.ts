@@ -89,8 +89,7 @@ export class MigrationFit {
     aside: (readonly [VirtualNodeCapacity, string])[],
   ): NoPlaceTogether | undefined {
     const { view, questions, capacityOf, clock } = this.#o;
-    const chain = view.owners.chainOf(live);
-    const { chosen } = view.policies.select(chain, view.namespaceLabels(live.metadata.namespace ?? ''));
+    const { chain, chosen } = view.selectionOf(live);
     if (chosen === undefined) return { why: 'no policy and no label of its namespace speaks about it', isKnown: true };
     const now = clock();
     const pod = successorOf(live, now, now);

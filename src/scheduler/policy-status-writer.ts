@@ -94,7 +94,7 @@ export class PolicyStatusWriter {
       if (Number.isNaN(created) || created < since || clock() - created < PATIENCE_MS) continue;
       const chain = view.owners.chainOf(pod);
       if (isMadeForItsNode(pod, chain)) continue;
-      const source = view.policies.select(chain, view.namespaceLabels(metadata.namespace ?? '')).chosen?.source;
+      const source = view.selectionOf(pod, chain).chosen?.source;
       if (source?.kind === kind && source.name === name) return true;
     }
     return false;

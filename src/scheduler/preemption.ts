@@ -10,7 +10,7 @@ import { evicting, type NodeVictims, type PreemptionArgs, type PreemptionResult 
 import type { HostView } from './host-view.ts';
 import type { CapacityOf } from './member-fit.ts';
 import type { MigrationFit } from './migration-fit.ts';
-import { asksForItself, whyPodWouldLeave } from './node-demands.ts';
+import { whyPodWouldLeave } from './node-demands.ts';
 import type { Nominees } from './nominees.ts';
 import { type PlacementQuestions, type Split, splitByMember } from './placement-questions.ts';
 import type { Rules } from '../placement/policy-selection.ts';
@@ -58,7 +58,7 @@ export class Preemption {
     if (view.hasLeft(pod) || missing !== undefined || nominees.waitsForVictims(pod)) return evicting(new Map());
     view.asked(pod);
     const split = splitByMember(view.nodes, victims.keys());
-    const { chosen } = view.policies.select(chain, this.#labelsOf(pod));
+    const { chosen } = view.selectionOf(pod, chain);
     // Room that only a question about a migration holds is nobody's reason to be evicted: the pod is asked for again when it is free.
     if (migrationFit.isAsking && (chosen !== undefined || this.#asksForMembers(pod))) return evicting(new Map());
     const behind: VictimsBehind = (node) => this.#behind(node, pod, victims.get(node));
@@ -109,7 +109,7 @@ export class Preemption {
     const found = new Map<string, NodeVictims | undefined>(local.map((node) => [node, undefined]));
     for (const [member, names] of virtual) {
       if (nodes.whyTainted(member, []) !== undefined) continue;
-      for (const name of names.filter((one) => this.#asksFor(pod, one))) {
+      for (const name of names.filter((one) => this.#o.view.asksFor(pod, one))) {
         const victims = behind(name);
         if (victims !== undefined) found.set(name, victims);
         if (found.size >= local.length + ENOUGH_VIRTUAL_NODES) return found;
@@ -118,15 +118,10 @@ export class Preemption {
     return found;
   }
 
-  #asksFor(pod: Pod, name: string): boolean {
-    const node = this.#o.view.nodes.nodes.get(name);
-    return node !== undefined && asksForItself(pod, node, this.#labelsOf(pod));
-  }
-
   /** Whether it may be behind any virtual node, without rules. */
   #asksForMembers(pod: Pod): boolean {
     const { virtual } = this.#o.questions.everyOpenNode(pod);
-    return [...virtual.values()].some((names) => names.some((name) => this.#asksFor(pod, name)));
+    return [...virtual.values()].some((names) => names.some((name) => this.#o.view.asksFor(pod, name)));
   }
 
   /**
@@ -157,10 +152,6 @@ export class Preemption {
       if (found.length > 0) return new Map(found);
       open.delete(place.cluster);
     }
-  }
-
-  #labelsOf(pod: Pod): Readonly<Record<string, string>> | undefined {
-    return this.#o.view.namespaceLabels(pod.metadata.namespace ?? '');
   }
 }
 

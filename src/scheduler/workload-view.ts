@@ -24,7 +24,7 @@ export function ruledWorkload(controllerUid: string, view: HostView, state: Work
   const chain = chainBelow(controller, view, state);
   if (chain === undefined) return undefined;
   const { object, replicas } = workloadOf(chain);
-  const { chosen } = view.policies.select(chain, view.namespaceLabels(object.metadata.namespace ?? ''));
+  const { chosen } = view.selectionOf(chain[0], chain);
   return chosen === undefined ? undefined : { object, chain, rules: chosen, replicas };
 }
 

@@ -10,7 +10,6 @@ import type { GangAnswer, GangQuestion } from './gang-places.ts';
 import { type GangKinds, GangRefusal, MOST_KINDS } from './gang-refusal.ts';
 import type { HostView } from '../host-view.ts';
 import type { CapacityOf } from '../member-fit.ts';
-import { asksForItself } from '../node-demands.ts';
 import type { PlacementQuestions } from '../placement-questions.ts';
 import type { HeldRooms } from '../held-rooms.ts';
 
@@ -216,8 +215,7 @@ export class GangPlacer {
 
   #options(first: Pod, count: number): Options {
     const { view, questions } = this.#o;
-    const chain = view.owners.chainOf(first);
-    const rules = view.policies.select(chain, view.namespaceLabels(first.metadata.namespace ?? '')).chosen;
+    const { chain, chosen: rules } = view.selectionOf(first);
     if (rules === undefined) return { order: this.#ownChoice(first), whys: new Map() };
     const { facts } = questions.ask(first, chain, rules, questions.everyOpenNode(first));
     const { order, refusals } = gangOrder(facts, count);
@@ -226,22 +224,12 @@ export class GangPlacer {
 
   /** Without rules: the host, then where the pod asks to go itself. */
   #ownChoice(pod: Pod): string[] {
-    const { nodes } = this.#o.view;
-    const labels = this.#labelsOf(pod);
-    const members = nodes
+    const { view, questions } = this.#o;
+    const members = view.nodes
       .clusters()
       .filter(({ name, unavailable }) => name !== LOCAL && unavailable === undefined)
       .map(({ name }) => name)
-      .filter((name) =>
-        this.#o.questions.openNodes(pod, name).some((one) => {
-          const node = nodes.nodes.get(one);
-          return node !== undefined && asksForItself(pod, node, labels);
-        }),
-      );
+      .filter((name) => questions.openNodes(pod, name).some((one) => view.asksFor(pod, one)));
     return [LOCAL, ...members];
-  }
-
-  #labelsOf(pod: Pod): Readonly<Record<string, string>> | undefined {
-    return this.#o.view.namespaceLabels(pod.metadata.namespace ?? '');
   }
 }

@@ -9,7 +9,6 @@ import { revisionOf } from '../../placement/owner-chain.ts';
 import type { Rules } from '../../placement/policy-selection.ts';
 import { withMore } from '../../placement/workload.ts';
 import type { HostView } from '../host-view.ts';
-import { asksForItself } from '../node-demands.ts';
 import type { PlacementQuestions } from '../placement-questions.ts';
 
 export interface GangRefusalOptions {
@@ -81,12 +80,7 @@ export class GangRefusal {
   }
 
   #rulesOf(pod: Pod): Rules | undefined {
-    const { view } = this.#o;
-    return view.policies.select(view.owners.chainOf(pod), this.#labelsOf(pod)).chosen;
-  }
-
-  #labelsOf({ metadata }: Pod): Readonly<Record<string, string>> | undefined {
-    return this.#o.view.namespaceLabels(metadata.namespace ?? '');
+    return this.#o.view.selectionOf(pod).chosen;
   }
 
   /** `others` of its workload will be there before it. */
@@ -108,14 +102,12 @@ export class GangRefusal {
   }
 
   #whyNotWithoutRules(pod: Pod, cluster: string): string | undefined {
-    const { nodes } = this.#o.view;
+    const { view } = this.#o;
+    const { nodes } = view;
     if (cluster === LOCAL) return undefined;
     const tainted = nodes.whyTainted(cluster, []);
     if (tainted !== undefined) return tainted;
-    const asks = nodes.virtualNodesOf(cluster).some((name) => {
-      const node = nodes.nodes.get(name);
-      return node !== undefined && asksForItself(pod, node, this.#labelsOf(pod));
-    });
+    const asks = nodes.virtualNodesOf(cluster).some((name) => view.asksFor(pod, name));
     return asks ? undefined : 'nothing says that the pod may leave the host';
   }
 }
