@@ -1,5 +1,5 @@
 import { MEMBER_EVICTIONS_ANNOTATION } from '../api/marks.ts';
-import type { PodDisruptionBudget } from '../kube/core-v1.ts';
+import type { PodDisruptionBudget } from '../kube/policy-v1.ts';
 import { keyOf } from '../kube/object.ts';
 import { type LabelMatcher, labelMatcher } from '../kube/label-matcher.ts';
 import { labelSelectorOf } from '../kube/label-selector.ts';

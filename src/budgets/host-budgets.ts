@@ -1,6 +1,7 @@
 import type { Logger } from 'pino';
 import { MEMBER_EVICTIONS_ANNOTATION } from '../api/marks.ts';
-import type { Pod, PodDisruptionBudget } from '../kube/core-v1.ts';
+import type { Pod } from '../kube/core-v1.ts';
+import type { PodDisruptionBudget } from '../kube/policy-v1.ts';
 import type { KubeClient } from '../kube/client.ts';
 import type { InformerMetrics } from '../kube/informer-metrics.ts';
 import { Informer } from '../kube/informer.ts';

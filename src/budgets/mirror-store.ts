@@ -1,5 +1,5 @@
 import { HOST_LABEL, MEMBER_LABEL } from '../api/marks.ts';
-import type { PodDisruptionBudget } from '../kube/core-v1.ts';
+import type { PodDisruptionBudget } from '../kube/policy-v1.ts';
 import { POD_DISRUPTION_BUDGETS } from '../kube/resource.ts';
 import { WrittenObjects, type WrittenObjectsOptions } from '../kube/written-objects.ts';
 import { type MirroredBudget, readMirroredBudget } from './mirrored-budget.ts';

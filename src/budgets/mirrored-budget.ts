@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { HOST_LABEL, HOST_NAME_ANNOTATION, HOST_NAMESPACE_ANNOTATION, MEMBER_LABEL, UID_LABEL } from '../api/marks.ts';
-import type { PodDisruptionBudget } from '../kube/core-v1.ts';
+import type { PodDisruptionBudget } from '../kube/policy-v1.ts';
 import { keyFor } from '../kube/object.ts';
 import type { HostBudget } from './host-budget.ts';
 

@@ -1,4 +1,5 @@
-import type { Container, LimitRange, LimitRangeItem, ResourceList } from '../kube/core-v1.ts';
+import type { Container, ResourceList } from '../kube/core-v1.ts';
+import type { LimitRange, LimitRangeItem } from '../kube/namespace-limits.ts';
 import { parseAmounts, UNIT } from '../kube/amounts.ts';
 import type { Amounts } from '../kube/amounts.ts';
 import type { FitSpec } from './fit-request.ts';

@@ -1,5 +1,6 @@
 import { LRUCache } from 'lru-cache';
-import type { LimitRange, Namespace, ResourceQuota } from '../kube/core-v1.ts';
+import type { LimitRange, ResourceQuota } from '../kube/namespace-limits.ts';
+import type { Namespace } from '../kube/core-v1.ts';
 import { atMost } from '../kube/lru-limit.ts';
 import type { KubeObject } from '../kube/object.ts';
 import type { Amounts } from '../kube/amounts.ts';

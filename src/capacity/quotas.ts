@@ -1,4 +1,5 @@
-import type { Container, QuotaScope, ResourceQuota } from '../kube/core-v1.ts';
+import type { Container } from '../kube/core-v1.ts';
+import type { QuotaScope, ResourceQuota } from '../kube/namespace-limits.ts';
 import { addTo, formatAmounts, parseAmounts, UNIT } from '../kube/amounts.ts';
 import type { Amounts } from '../kube/amounts.ts';
 import { requestsOf } from './fit-request.ts';

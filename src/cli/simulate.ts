@@ -7,7 +7,8 @@ import { CLUSTER_OVERRIDE_POLICIES, OVERRIDE_POLICIES, type OverridePolicy } fro
 import { CLUSTER_PLACEMENT_POLICIES, PLACEMENT_POLICIES } from '../api/placement-policy.ts';
 import { memberOfNode } from '../api/provider-id.ts';
 import { describeError, isAlreadyExists, isForbidden } from '../kube/errors.ts';
-import type { Namespace, Node, Pod, Secret, Service } from '../kube/core-v1.ts';
+import type { Namespace, Node, Pod, Secret } from '../kube/core-v1.ts';
+import type { Service } from '../kube/service.ts';
 import type { KubeObject } from '../kube/object.ts';
 import { CONFIG_MAPS, NAMESPACES, NODES, PODS, SECRETS, SERVICES, type Resource } from '../kube/resource.ts';
 import { usesClaims } from '../kube/uses-claims.ts';

@@ -1,6 +1,7 @@
 import type { Logger } from 'pino';
 import { HOST_NAME_ANNOTATION, HOST_NAMESPACE_ANNOTATION, HOST_UID_ANNOTATION } from '../api/marks.ts';
-import type { PersistentVolumeClaim, Pod } from '../kube/core-v1.ts';
+import type { PersistentVolumeClaim } from '../kube/storage.ts';
+import type { Pod } from '../kube/core-v1.ts';
 import { describeError } from '../kube/errors.ts';
 import type { EventRecorder } from '../kube/event-recorder.ts';
 import { keyFor, keyOf, splitKey } from '../kube/object.ts';

@@ -1,5 +1,5 @@
 /**
- * The core/v1 shapes this program reads, as they travel on the wire. They name what is looked at, not all that exists:
+ * Pods, nodes and the smaller kinds of core/v1 as this program reads them, as they travel on the wire. The shapes name what is looked at, not all that exists:
  * unknown fields stay on the objects at run time, so objects are changed by spreading, never rebuilt from these types.
  * Quantities and times are strings as Kubernetes writes them.
  */
@@ -347,29 +347,7 @@ export interface NodeStatus {
   declaredFeatures?: string[];
 }
 
-// --- The rest of core/v1 ---
-
-export interface ResourceQuota extends KubeObject {
-  spec?: { scopes?: string[]; scopeSelector?: { matchExpressions?: QuotaScope[] } };
-  /** What is enforced; of the spec only once a controller has taken it over. */
-  status?: { hard?: ResourceList; used?: ResourceList };
-}
-export interface QuotaScope {
-  scopeName: string;
-  operator: string;
-  values?: string[];
-}
-export interface LimitRange extends KubeObject {
-  spec?: { limits?: LimitRangeItem[] };
-}
-export interface LimitRangeItem {
-  type: string;
-  max?: ResourceList;
-  min?: ResourceList;
-  default?: ResourceList;
-  defaultRequest?: ResourceList;
-  maxLimitRequestRatio?: ResourceList;
-}
+// --- Smaller kinds ---
 
 /** `data` values are base64. */
 export interface Secret extends KubeObject {
@@ -377,33 +355,6 @@ export interface Secret extends KubeObject {
   data?: Record<string, string>;
   stringData?: Record<string, string>;
   immutable?: boolean;
-}
-export interface ServicePort {
-  name?: string;
-  port: number;
-  protocol?: string;
-  appProtocol?: string;
-  targetPort?: IntOrString;
-  nodePort?: number;
-}
-export interface ServiceSpec {
-  type?: string;
-  /** `None`: headless. */
-  clusterIP?: string;
-  clusterIPs?: string[];
-  externalName?: string;
-  ports?: ServicePort[];
-  selector?: Record<string, string>;
-  sessionAffinity?: string;
-  sessionAffinityConfig?: { clientIP?: { timeoutSeconds?: number } };
-  publishNotReadyAddresses?: boolean;
-  internalTrafficPolicy?: string;
-  trafficDistribution?: string;
-  ipFamilies?: string[];
-  ipFamilyPolicy?: string;
-}
-export interface Service extends KubeObject {
-  spec?: ServiceSpec;
 }
 export interface Namespace extends KubeObject {
   status?: { phase?: 'Active' | 'Terminating'; conditions?: Condition[] };
@@ -421,66 +372,4 @@ export interface Event extends KubeObject {
   reportingComponent?: string;
   reportingInstance?: string;
   action?: string;
-}
-
-// --- Storage ---
-
-export interface PersistentVolumeClaim extends KubeObject {
-  spec: {
-    accessModes?: string[];
-    resources?: ResourceRequirements;
-    storageClassName?: string;
-    volumeName?: string;
-    volumeMode?: string;
-    selector?: LabelSelector;
-    dataSource?: object;
-    dataSourceRef?: object;
-    volumeAttributesClassName?: string;
-  };
-  status?: {
-    phase?: 'Pending' | 'Bound' | 'Lost';
-    capacity?: ResourceList;
-    conditions?: Condition[];
-  };
-}
-
-export interface PersistentVolume extends KubeObject {
-  spec: {
-    accessModes?: string[];
-    capacity?: ResourceList;
-    volumeMode?: string;
-    storageClassName?: string;
-    persistentVolumeReclaimPolicy?: string;
-    claimRef?: ObjectReference;
-    csi?: { driver: string; volumeHandle: string; volumeAttributes?: Record<string, string> };
-    nodeAffinity?: { required?: NodeSelector };
-  };
-  status?: { phase?: string };
-}
-
-export interface StorageClass extends KubeObject {
-  provisioner: string;
-  parameters?: Record<string, string>;
-  reclaimPolicy?: string;
-  volumeBindingMode?: string;
-}
-
-// --- Disruption budgets ---
-
-export interface PodDisruptionBudget extends KubeObject {
-  spec: {
-    selector?: LabelSelector;
-    minAvailable?: IntOrString;
-    maxUnavailable?: IntOrString;
-    unhealthyPodEvictionPolicy?: string;
-  };
-  status?: {
-    observedGeneration?: number;
-    disruptionsAllowed?: number;
-    currentHealthy?: number;
-    desiredHealthy?: number;
-    expectedPods?: number;
-    disruptedPods?: Record<string, string>;
-    conditions?: Condition[];
-  };
 }

@@ -1,4 +1,4 @@
-import type { ServicePort } from './core-v1.ts';
+import type { ServicePort } from './service.ts';
 import type { KubeObject } from './object.ts';
 import type { Resource } from './resource.ts';
 import { serviceExport, serviceImport } from './shapes/multi-cluster.ts';

@@ -1,7 +1,7 @@
 import type { Logger } from 'pino';
 import type { Registry } from 'prom-client';
 import type { Invariants } from '../api/invariants.ts';
-import type { Service } from '../kube/core-v1.ts';
+import type { Service } from '../kube/service.ts';
 import type { BudgetMetrics } from '../budgets/budget-metrics.ts';
 import type { HostBudgets } from '../budgets/host-budgets.ts';
 import type { VirtualNodeFits } from '../capacity/virtual-node-fits.ts';

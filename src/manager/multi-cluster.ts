@@ -8,7 +8,7 @@ import type { MemberNamespaces } from '../members/namespaces.ts';
 import { HostExchange } from '../multi-cluster/host-exchange.ts';
 import { MemberExchange } from '../multi-cluster/member-exchange.ts';
 import { keyOf } from '../kube/object.ts';
-import type { Service } from '../kube/core-v1.ts';
+import type { Service } from '../kube/service.ts';
 import type { ActingMember } from './acting-member.ts';
 import type { HostServices } from './host-services.ts';
 import { whileHeld } from './while-held.ts';

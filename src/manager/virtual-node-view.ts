@@ -1,6 +1,7 @@
 import type { MemberCluster } from '../api/member-cluster.ts';
 import type { ServiceAccountMode } from '../api/service-account-mode.ts';
-import type { Pod, Service } from '../kube/core-v1.ts';
+import type { Pod } from '../kube/core-v1.ts';
+import type { Service } from '../kube/service.ts';
 import { usesClaims } from '../kube/uses-claims.ts';
 import type { MemberCapacity } from '../capacity/member-capacity.ts';
 import type { NodeImages } from '../capacity/node-images.ts';

@@ -1,6 +1,7 @@
 import type { Logger } from 'pino';
 import type { CacheShare } from '../kube/cache-room.ts';
-import type { LimitRange, Namespace, Node, Pod, ResourceQuota } from '../kube/core-v1.ts';
+import type { LimitRange, ResourceQuota } from '../kube/namespace-limits.ts';
+import type { Namespace, Node, Pod } from '../kube/core-v1.ts';
 import type { KubeClient } from '../kube/client.ts';
 import type { InformerMetrics } from '../kube/informer-metrics.ts';
 import { Informer } from '../kube/informer.ts';

@@ -1,6 +1,6 @@
 import type { Logger } from 'pino';
 import type { KubeClient } from '../kube/client.ts';
-import type { Service } from '../kube/core-v1.ts';
+import type { Service } from '../kube/service.ts';
 import type { EndpointSlice } from '../kube/discovery-v1.ts';
 import { isConflict, isNotFound } from '../kube/errors.ts';
 import type { InformerMetrics } from '../kube/informer-metrics.ts';

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { HOST_LABEL, MEMBER_LABEL } from '../api/marks.ts';
-import type { Service, ServicePort, ServiceSpec } from '../kube/core-v1.ts';
+import type { Service, ServicePort, ServiceSpec } from '../kube/service.ts';
 import { jsonEqual } from '../kube/json-equal.ts';
 import { DERIVED_SERVICE_ANNOTATION, IMPORT_NAME_LABEL, type ServiceImport } from '../kube/multicluster-v1.ts';
 import { splitKey } from '../kube/object.ts';

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { GROUP, HOST_LABEL } from '../api/marks.ts';
-import type { Service } from '../kube/core-v1.ts';
+import type { Service } from '../kube/service.ts';
 import { isDnsLabel } from '../kube/dns-label.ts';
 import type { ServiceExport } from '../kube/multicluster-v1.ts';
 

@@ -5,7 +5,7 @@ import { HOST_LABEL, MEMBER_LABEL } from '../api/marks.ts';
 import { canonicalJson } from '../kube/canonical-json.ts';
 import { cleanText } from '../kube/clean-text.ts';
 import type { KubeClient } from '../kube/client.ts';
-import type { Service } from '../kube/core-v1.ts';
+import type { Service } from '../kube/service.ts';
 import type { EndpointSlice } from '../kube/discovery-v1.ts';
 import type { InformerMetrics } from '../kube/informer-metrics.ts';
 import { isDnsLabel } from '../kube/dns-label.ts';

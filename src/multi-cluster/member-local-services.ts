@@ -1,7 +1,7 @@
 import type { Logger } from 'pino';
 import { HOST_LABEL } from '../api/marks.ts';
 import type { KubeClient } from '../kube/client.ts';
-import type { Service } from '../kube/core-v1.ts';
+import type { Service } from '../kube/service.ts';
 import type { EndpointSlice } from '../kube/discovery-v1.ts';
 import { endpointSliceProjection, serviceKeyOf } from '../kube/endpoint-slices.ts';
 import type { InformerMetrics } from '../kube/informer-metrics.ts';

@@ -1,5 +1,6 @@
 import type { ServiceAccountMode } from '../api/service-account-mode.ts';
-import type { Pod, Service, ServicePort } from '../kube/core-v1.ts';
+import type { Pod } from '../kube/core-v1.ts';
+import type { Service, ServicePort } from '../kube/service.ts';
 
 export interface ServiceVariable {
   readonly name: string;

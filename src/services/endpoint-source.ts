@@ -1,4 +1,5 @@
-import type { Pod, Service } from '../kube/core-v1.ts';
+import type { Pod } from '../kube/core-v1.ts';
+import type { Service } from '../kube/service.ts';
 import type { EndpointSlice } from '../kube/discovery-v1.ts';
 import { keyOf } from '../kube/object.ts';
 import { isolatedSlices } from './isolated-slices.ts';

@@ -1,5 +1,5 @@
 import { HOST_LABEL } from '../api/marks.ts';
-import type { Service, ServiceSpec } from '../kube/core-v1.ts';
+import type { Service, ServiceSpec } from '../kube/service.ts';
 import { PROXY_NAME_LABEL } from '../kube/discovery-v1.ts';
 import { identifying, type KubeObject } from '../kube/object.ts';
 

@@ -1,4 +1,5 @@
-import type { Pod, Service, ServicePort } from '../kube/core-v1.ts';
+import type { Pod } from '../kube/core-v1.ts';
+import type { Service, ServicePort } from '../kube/service.ts';
 import type { Endpoint, EndpointPort, EndpointSlice } from '../kube/discovery-v1.ts';
 import { isFinished } from '../api/pod-phase.ts';
 import { isReady } from '../kube/conditions.ts';

@@ -1,6 +1,7 @@
 import type { Logger } from 'pino';
 import type { MemberClusterSpec } from '../api/member-cluster.ts';
-import type { Node, Pod, Service } from '../kube/core-v1.ts';
+import type { Node, Pod } from '../kube/core-v1.ts';
+import type { Service } from '../kube/service.ts';
 import type { KubeClient } from '../kube/client.ts';
 import type { EventRecorder } from '../kube/event-recorder.ts';
 import type { InformerMetrics } from '../kube/informer-metrics.ts';

@@ -1,4 +1,5 @@
-import type { Pod, Service } from '../kube/core-v1.ts';
+import type { Pod } from '../kube/core-v1.ts';
+import type { Service } from '../kube/service.ts';
 import { AutoResetEvent } from '../kube/auto-reset-event.ts';
 import { childSignal } from '../kube/child-signal.ts';
 import { describeError, isConflict, isNotFound, isRightMissing } from '../kube/errors.ts';

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { GROUP, HOST_LABEL, HOST_NAME_ANNOTATION, HOST_NAMESPACE_ANNOTATION, MEMBER_LABEL } from '../api/marks.ts';
-import type { Service } from '../kube/core-v1.ts';
+import type { Service } from '../kube/service.ts';
 import {
   type Endpoint,
   type EndpointPort,

@@ -1,5 +1,6 @@
 import { isIP } from 'node:net';
-import type { Pod, Service } from '../kube/core-v1.ts';
+import type { Pod } from '../kube/core-v1.ts';
+import type { Service } from '../kube/service.ts';
 import { keyOf } from '../kube/object.ts';
 import { isHeadless, isMirrored } from './service-copy.ts';
 

@@ -1,5 +1,5 @@
 import type { Logger } from 'pino';
-import type { Service } from '../kube/core-v1.ts';
+import type { Service } from '../kube/service.ts';
 import type { EndpointSlice } from '../kube/discovery-v1.ts';
 import type { InformerMetrics } from '../kube/informer-metrics.ts';
 import { ENDPOINT_SLICES, SERVICES } from '../kube/resource.ts';

@@ -1,6 +1,6 @@
 import { HOST_LABEL, HOST_NAME_ANNOTATION, HOST_NAMESPACE_ANNOTATION, MEMBER_LABEL } from '../api/marks.ts';
 import { isSystemNamespace } from '../api/namespace-mapping.ts';
-import type { Service, ServicePort, ServiceSpec } from '../kube/core-v1.ts';
+import type { Service, ServicePort, ServiceSpec } from '../kube/service.ts';
 import { PROXY_NAME_LABEL } from '../kube/discovery-v1.ts';
 import { jsonEqual } from '../kube/json-equal.ts';
 import type { ObjectMeta } from '../kube/object.ts';

@@ -1,4 +1,4 @@
-import type { Service } from '../kube/core-v1.ts';
+import type { Service } from '../kube/service.ts';
 import { monotonic } from '../kube/clock.ts';
 import type { EndpointSlice } from '../kube/discovery-v1.ts';
 import { ApiError, describeError, isConflict, isNotFound, isRightMissing, isTransient } from '../kube/errors.ts';

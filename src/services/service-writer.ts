@@ -1,4 +1,4 @@
-import type { Service } from '../kube/core-v1.ts';
+import type { Service } from '../kube/service.ts';
 import { canonicalJson } from '../kube/canonical-json.ts';
 import { isAlreadyExists } from '../kube/errors.ts';
 import { keyOf } from '../kube/object.ts';

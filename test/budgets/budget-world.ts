@@ -8,7 +8,8 @@ import {
   MIRRORED_CONDITION,
   UID_LABEL,
 } from '../../src/api/marks.ts';
-import type { Node, Pod, PodDisruptionBudget } from '../../src/kube/core-v1.ts';
+import type { Node, Pod } from '../../src/kube/core-v1.ts';
+import type { PodDisruptionBudget } from '../../src/kube/policy-v1.ts';
 import { budgetMetrics } from '../../src/budgets/budget-metrics.ts';
 import { HostBudgets } from '../../src/budgets/host-budgets.ts';
 import { MemberBudgets } from '../../src/budgets/member-budgets.ts';

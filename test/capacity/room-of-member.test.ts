@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { HOST_LABEL, NODE_LABEL, UID_LABEL } from '../../src/api/marks.ts';
-import type { LimitRange, Namespace, Pod, PodSpec, ResourceList, ResourceQuota } from '../../src/kube/core-v1.ts';
+import type { LimitRange, ResourceQuota } from '../../src/kube/namespace-limits.ts';
+import type { Namespace, Pod, PodSpec, ResourceList } from '../../src/kube/core-v1.ts';
 import { formatAmounts, parseAmounts } from '../../src/kube/amounts.ts';
 import type { ElasticGroup } from '../../src/capacity/elastic.ts';
 import { reasonsInWords } from '../../src/capacity/fit-answer.ts';

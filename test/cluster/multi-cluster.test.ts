@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { Cluster } from '../../hack/cluster.ts';
 import { until } from '../../hack/until.ts';
 import type { MemberClusterStatus } from '../../src/api/member-cluster-status.ts';
-import type { Service } from '../../src/kube/core-v1.ts';
+import type { Service } from '../../src/kube/service.ts';
 import type { EndpointSlice } from '../../src/kube/discovery-v1.ts';
 import type { ServiceExport, ServiceImport } from '../../src/kube/multicluster-v1.ts';
 import { describeWrite, type Fields, read, writesOf } from '../fixtures/live-pods.ts';

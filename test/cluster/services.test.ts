@@ -3,7 +3,8 @@ import type { Cluster } from '../../hack/cluster.ts';
 import { startKwok } from '../../hack/kwok.ts';
 import { until } from '../../hack/until.ts';
 import type { MemberClusterStatus } from '../../src/api/member-cluster-status.ts';
-import type { Pod, Service } from '../../src/kube/core-v1.ts';
+import type { Pod } from '../../src/kube/core-v1.ts';
+import type { Service } from '../../src/kube/service.ts';
 import type { Endpoint, EndpointSlice } from '../../src/kube/discovery-v1.ts';
 import {
   type Fields,

@@ -1,7 +1,8 @@
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import { pino } from 'pino';
 import { SELECTED_NODE_ANNOTATION } from '../../src/api/storage.ts';
-import type { PersistentVolume, PersistentVolumeClaim, Pod } from '../../src/kube/core-v1.ts';
+import type { PersistentVolume, PersistentVolumeClaim } from '../../src/kube/storage.ts';
+import type { Pod } from '../../src/kube/core-v1.ts';
 import { HostClaims } from '../../src/dependents/host-claims.ts';
 import { MemberClaims } from '../../src/dependents/member-claims.ts';
 import { memberClaimFor } from '../../src/dependents/member-volume.ts';

@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { Cluster } from '../../hack/cluster.ts';
 import { until } from '../../hack/until.ts';
-import type { Pod, PodDisruptionBudget } from '../../src/kube/core-v1.ts';
+import type { Pod } from '../../src/kube/core-v1.ts';
+import type { PodDisruptionBudget } from '../../src/kube/policy-v1.ts';
 import type { MemberClusterStatus } from '../../src/api/member-cluster-status.ts';
 import {
   type Fields,

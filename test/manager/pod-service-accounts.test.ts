@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { MemberCluster } from '../../src/api/member-cluster.ts';
-import type { Pod, Service } from '../../src/kube/core-v1.ts';
+import type { Pod } from '../../src/kube/core-v1.ts';
+import type { Service } from '../../src/kube/service.ts';
 import { podServiceAccounts } from '../../src/manager/pod-service-accounts.ts';
 import { serviceEnvInMode } from '../../src/pods/service-env.ts';
 import { boundPod } from '../fixtures/translation.ts';

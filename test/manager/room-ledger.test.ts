@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { HOST_LABEL, MIRRORED_CONDITION, NODE_LABEL, UID_LABEL } from '../../src/api/marks.ts';
-import type { LimitRange, Pod, PodSpec, PodStatus, ResourceList } from '../../src/kube/core-v1.ts';
+import type { LimitRange } from '../../src/kube/namespace-limits.ts';
+import type { Pod, PodSpec, PodStatus, ResourceList } from '../../src/kube/core-v1.ts';
 import { addTo, formatAmounts, parseAmounts } from '../../src/kube/amounts.ts';
 import type { MemberCapacityOptions } from '../../src/capacity/member-capacity.ts';
 import { holdsResources, podRequests } from '../../src/capacity/pod-requests.ts';

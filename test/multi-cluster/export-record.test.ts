@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { Service } from '../../src/kube/core-v1.ts';
+import type { Service } from '../../src/kube/service.ts';
 import { clustersIn, judgeExport, recordAnnotation, recordsIn } from '../../src/multi-cluster/export-record.ts';
 
 const EXPORT = { metadata: { name: 'web', namespace: 'shop', creationTimestamp: '2026-01-01T00:00:00Z' } };

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
-import type { Pod, Service } from '../../src/kube/core-v1.ts';
+import type { Pod } from '../../src/kube/core-v1.ts';
+import type { Service } from '../../src/kube/service.ts';
 import { serviceEnvFor } from '../../src/pods/service-env.ts';
 import { boundPod } from '../fixtures/translation.ts';
 

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import type { Pod, Service, ServiceSpec } from '../../src/kube/core-v1.ts';
+import type { Pod } from '../../src/kube/core-v1.ts';
+import type { Service, ServiceSpec } from '../../src/kube/service.ts';
 import { type IsolatedPod, isolatedSlices } from '../../src/services/isolated-slices.ts';
 import type { CopyPlace } from '../../src/services/service-copy.ts';
 

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { Service } from '../../src/kube/core-v1.ts';
+import type { Service } from '../../src/kube/service.ts';
 import type { Endpoint, EndpointSlice } from '../../src/kube/discovery-v1.ts';
 import { memberSlices, type OwnPod } from '../../src/services/member-slices.ts';
 import type { CopyPlace } from '../../src/services/service-copy.ts';

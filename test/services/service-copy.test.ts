@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { Service, ServiceSpec } from '../../src/kube/core-v1.ts';
+import type { Service, ServiceSpec } from '../../src/kube/service.ts';
 import { hostServiceProjection } from '../../src/services/host-service.ts';
 import {
   type CopyPlace,

@@ -2,7 +2,8 @@ import { SERVICE_ACCOUNT_MODE, serviceAccountModeOf } from '../../api/service-ac
 import { specOf, virtualNodesOf, type MemberCluster } from '../../api/member-cluster.ts';
 import { memberNamespaceFor } from '../../api/namespace-mapping.ts';
 import type { OverridePolicy } from '../../api/override-policy.ts';
-import type { Node, Pod, Service } from '../../kube/core-v1.ts';
+import type { Node, Pod } from '../../kube/core-v1.ts';
+import type { Service } from '../../kube/service.ts';
 import { nodeLabels } from '../../nodes/render-node.ts';
 import type { OverrideSubject } from '../../overrides/selection.ts';
 import { clusterOf } from '../../api/cluster.ts';
