@@ -23,6 +23,8 @@ const MOST = 1_024;
 const NOBODY: readonly string[] = [];
 /** By then the pod shows to which node it was nominated, in ms. */
 const NOMINATED_MS = 10_000;
+/** Within one attempt questions come one right after the other; a scheduler that failed lets a pod rest for a second at least, in ms. */
+const SAME_ATTEMPT_MS = 900;
 /** For one that lost its nomination before its victims left: the longest that kube-scheduler lets a pod rest, and half as much, in ms. */
 const NEXT_TRY_MS = 15_000;
 /** For a question gangs are not lifted again for so many times as long as it took to lift them and to put them back. */
@@ -79,6 +81,16 @@ export class Nominees {
       if (askers === undefined) this.#namedFor.set(victim, new Set([own]));
       else askers.add(own);
     }
+  }
+
+  /**
+   * Whether these are the very victims that were named for the pod a moment ago: where two extenders are asked about a pod, as
+   * manifests/scheduler have it for marked ones, the second question shows what the answer to the first one left.
+   */
+  wereJustNamed({ metadata }: Pod, victims: ReadonlyMap<string, readonly string[]>): boolean {
+    const asked = this.#asked.peek(metadata.uid ?? '');
+    if (asked === undefined || this.#o.monotonic() - asked.at > SAME_ATTEMPT_MS) return false;
+    return asked.victims.size === victims.size && [...victims].every(([node, uids]) => hasOnly(asked, node, uids));
   }
 
   /**
@@ -286,6 +298,11 @@ export class Nominees {
   #forget(uid: string, frees: boolean): void {
     if (this.#held.delete(uid) && frees) this.#o.heldRooms.release(uid, 'nomination');
   }
+}
+
+function hasOnly({ victims }: Asked, node: string, uids: readonly string[]): boolean {
+  const named = new Set(victims.get(node));
+  return named.size === uids.length && uids.every((uid) => named.has(uid));
 }
 
 function priorityOf({ spec }: Pod): number {

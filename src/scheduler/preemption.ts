@@ -54,8 +54,11 @@ export class Preemption {
     const missing = await view.owners.whenKnown(pod);
     const chain = view.owners.chainOf(pod);
     if (isMadeForItsNode(pod, chain) || view.nodes.anyVirtualNode() === undefined) return evicting(victims);
-    // By which rules it lives is not known yet, or others make way already; it is asked again, unless it was deleted.
-    if (view.hasLeft(pod) || missing !== undefined || nominees.waitsForVictims(pod)) return evicting(new Map());
+    // By which rules it lives is not known yet; it is asked again, unless it was deleted.
+    if (view.hasLeft(pod) || missing !== undefined) return evicting(new Map());
+    if (victims.size > 0 && nominees.wereJustNamed(pod, uidsOf(victims))) return evicting(victims);
+    // Others make way already.
+    if (nominees.waitsForVictims(pod)) return evicting(new Map());
     view.asked(pod);
     const split = splitByMember(view.nodes, victims.keys());
     const { chosen } = view.selectionOf(pod, chain);
@@ -70,7 +73,7 @@ export class Preemption {
     const left = new Map(
       [...found].map(([node, own]) => [node, own ?? victims.get(node) ?? { uids: [], violations: 0 }]),
     );
-    if (split.virtual.size > 0) nominees.asked(pod, new Map([...left].map(([node, { uids }]) => [node, uids])));
+    if (split.virtual.size > 0) nominees.asked(pod, uidsOf(left));
     return evicting(left);
   }
 
@@ -181,6 +184,10 @@ class BoundCandidate implements Candidate {
   get budgets(): readonly Grant[] {
     return this.#known.synced ? this.#known.covering(this.#pod) : [];
   }
+}
+
+function uidsOf(victims: ReadonlyMap<string, NodeVictims>): Map<string, readonly string[]> {
+  return new Map([...victims].map(([node, { uids }]) => [node, uids]));
 }
 
 function asNodeVictims({ pods, violations }: Victims): NodeVictims {

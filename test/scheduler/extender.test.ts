@@ -1676,6 +1676,18 @@ describe('pods that may be evicted for another one', () => {
       expect(await answer()).toEqual([['west'], ['east']]);
     });
 
+    test('a second extender of the same scheduler, which is shown what the first one answered, answers the same', async () => {
+      const again = async (uids: readonly string[]): Promise<unknown> => {
+        const asked = new Map([['east', { uids, violations: 0 }]]);
+        return (await preemption.preempt({ pod: made, victims: asked })).NodeNameToMetaVictims;
+      };
+      expect(await again(['of-east'])).toEqual({ east: { Pods: [{ UID: 'of-east' }], NumPDBViolations: 0 } });
+      expect(await again(['of-east', 'uid-1'])).toEqual({});
+      // What is asked later is another attempt: those that were named leave already.
+      now += 1_000;
+      expect(await again(['of-east'])).toEqual({});
+    });
+
     test('nobody else is named for a question that is older than the nomination, but not for ever', async () => {
       now += 5_000;
       expect(await preempt(made, 'east')).toEqual({});
