@@ -4,6 +4,7 @@ import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 import { until } from '../../hack/until.ts';
 import type { Cluster } from '../../hack/cluster.ts';
 import { startKwok } from '../../hack/kwok.ts';
+import { manifest } from '../../hack/manifest.ts';
 import { MIRRORED_CONDITION, UID_LABEL } from '../../src/api/marks.ts';
 import type { Pod } from '../../src/kube/core-v1.ts';
 import {
@@ -92,6 +93,25 @@ test('an important pod gets its place in a full member: two pods of one node mak
     return pods.length === 8 && pods.filter(isReady).length === 6;
   });
   expect(await evicted(host, 'full')).toEqual(gone);
+});
+
+test('a pod that the scheduler asks two extenders about, as shipped, gets its place, too', async () => {
+  await host.apply(manifest('scheduler/extender-pods.yaml'));
+  try {
+    await newNamespace(host, 'marked');
+    await host.apply([
+      policy('marked', 'in-east', inEast),
+      deployment('marked', 'batch', 8, '2', {}, prioritised('low')),
+    ]);
+    await settled(host, 'marked', 'batch', { east: 8 });
+    await host.apply([deployment('marked', 'core', 1, '4', {}, prioritised('high'))]);
+    const [core] = await settled(host, 'marked', 'core', { east: 1 });
+    expect(core?.spec.containers[0]?.resources?.requests).toHaveProperty(['spillway.dev/extender']);
+    expect(await evicted(host, 'marked')).toHaveLength(2);
+  } finally {
+    for (const kind of ['mutatingadmissionpolicybinding', 'mutatingadmissionpolicy'])
+      await kubectl(host, ['delete', kind, 'spillway-extender-pods']);
+  }
 });
 
 test('what others leave bit by bit is kept for the pod that they leave for, whatever the virtual node says meanwhile', async () => {
