@@ -61,11 +61,12 @@ function losses(): number {
   return lines.filter((line) => /"msg":"(?:lease lost|the member is unreachable)/.test(line)).length;
 }
 
-/** Of the pods that came since, their workloads: while a member was out of reach, its seats went to others. */
+/** Of the pods that came or got their place since, their workloads: while a member was out of reach, its seats went to others. */
 function disturbSince(state: State, since: number, reason: string): void {
   for (const { metadata } of state.owners.values()) if (metadata.namespace === 'room') changed.add(metadata.uid ?? '');
   for (const pod of state.pods) {
-    if (Date.parse(pod.metadata.creationTimestamp ?? '') < since) continue;
+    const placed = pod.status?.conditions?.find(({ type }) => type === 'PodScheduled')?.lastTransitionTime;
+    if (![pod.metadata.creationTimestamp, placed].some((time) => Date.parse(time ?? '') >= since)) continue;
     disturbed.set(workloadOf(chainOf(state, pod)).object.metadata.uid ?? '', reason);
   }
 }
