@@ -1,16 +1,24 @@
+import type { Logger } from 'pino';
 import { DistrustError } from './distrust-error.ts';
 import { ApiError, isNotFound } from './errors.ts';
 import type { KubeClient } from './client.ts';
 import { readListPage } from './list-page.ts';
+import type { InformerMetrics } from './informer-metrics.ts';
 import type { Selection } from './list-pages.ts';
 import { acceptOf } from './metadata-only.ts';
 import type { KubeObject } from './object.ts';
 import { resourcePath, type Resource } from './resource.ts';
+import type { HistoryTimings, SeenHistory } from './seen-history.ts';
 import { get } from './verbs.ts';
 
 interface Asked extends Selection {
   client: KubeClient;
   resource: Resource;
+}
+
+interface Told {
+  logger?: Logger | undefined;
+  metrics?: InformerMetrics | undefined;
 }
 
 /** So many of the objects that a list lacks are looked for by name. */
@@ -27,6 +35,30 @@ export async function currentVersion(o: Asked, signal: AbortSignal): Promise<str
     signal,
   });
   return readListPage({ cluster: client.cluster, method: 'GET', path }, resource, raw).resourceVersion;
+}
+
+/** @throws DistrustError for the version of a consistent read that is older than what was seen before, see SeenHistory. */
+export function checkOnward(
+  version: string,
+  history: SeenHistory,
+  { turnedBackMs }: HistoryTimings,
+  { client: { cluster }, resource: { plural: resource }, metrics, logger }: Asked & Told,
+): void {
+  const older = `${cluster} listed ${resource} of resourceVersion ${version}, but ${history.newest} was seen before`;
+  const labels = { cluster, resource };
+  switch (history.judge(version)) {
+    case 'onward':
+      return;
+    case 'turned':
+      metrics?.turnedBack.inc(labels);
+      logger?.warn(labels, `${older}; it goes on from there, so this is the present now`);
+      return;
+    case 'backward':
+      throw new DistrustError(
+        'backward',
+        `${older}; what is known is kept unless the cluster goes on like this for ${turnedBackMs / 1000} s (was etcd restored from a backup?)`,
+      );
+  }
 }
 
 /**

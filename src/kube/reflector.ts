@@ -8,7 +8,7 @@ import { isGone, TransportError } from './errors.ts';
 import type { InformerMetrics } from './informer-metrics.ts';
 import { accountOf, type CacheAccount } from './cache-account.ts';
 import { LimitError } from './limit-error.ts';
-import { checkGone, currentVersion } from './list-checks.ts';
+import { checkGone, checkOnward, currentVersion } from './list-checks.ts';
 import { readPages, type Selection } from './list-pages.ts';
 import { gather } from './initial-events.ts';
 import { acceptOf } from './metadata-only.ts';
@@ -27,7 +27,7 @@ import { resourcePath, type Resource } from './resource.ts';
 import { SeenHistory } from './seen-history.ts';
 import { pause } from './timers.ts';
 import type { WatchEvent } from './watch-decoder.ts';
-import { checkIdentified, isRefusedRequest, resourceVersionOf, watchError } from './watch-event.ts';
+import { checkIdentified, isRefusedRequest, listVersionOf, resourceVersionOf, watchError } from './watch-event.ts';
 import { watchQuery } from './watch-query.ts';
 import { WatchRound } from './watch-round.ts';
 
@@ -81,7 +81,7 @@ export class Reflector<T extends KubeObject> {
   readonly #monotonic: () => number;
   readonly #random: () => number;
   readonly #timings: ReflectorTimings;
-  readonly #path: string;
+  readonly #where: Where;
   readonly #labels: { cluster: string; resource: string };
   /** Where the next watch starts; undefined: list first. */
   #resume: string | undefined;
@@ -106,10 +106,10 @@ export class Reflector<T extends KubeObject> {
     this.#timings = { ...DEFAULT_TIMINGS, ...o.timings };
     this.trouble = new ReadTrouble(this.#monotonic);
     this.#history = new SeenHistory(this.#timings, this.#monotonic);
-    this.#path = resourcePath(o.resource, o.namespace);
-    this.#labels = { cluster: o.client.cluster, resource: o.resource.plural };
     this.#provedAt = this.#monotonic();
     const { cluster } = o.client;
+    this.#where = { cluster, method: 'GET', path: resourcePath(o.resource, o.namespace) };
+    this.#labels = { cluster, resource: o.resource.plural };
     this.#intake = new ReflectorIntake<T>({ ...o, cluster, account: o.account ?? accountOf(o.client, o.resource) });
   }
 
@@ -216,7 +216,7 @@ export class Reflector<T extends KubeObject> {
     const before = this.trouble.problem;
     const problem = this.trouble.note(error, quiet);
     const level = quiet || (problem === before && failures > 1) ? 'debug' : 'warn';
-    logger?.[level]({ ...this.#labels, failures, staleMs: this.staleMs() }, `watching ${this.#path}: ${problem}`);
+    logger?.[level]({ ...this.#labels, failures, staleMs: this.staleMs() }, `watching ${this.#where.path}: ${problem}`);
   }
 
   /** With `refused` an empty list has been seen already. */
@@ -240,17 +240,16 @@ export class Reflector<T extends KubeObject> {
   async #readPages(signal: AbortSignal): Promise<string> {
     const { client, resource, namespace, labelSelector, fieldSelector } = this.#o;
     const selection = { namespace, labelSelector, fieldSelector };
-    const where = this.#where();
     const request = { signal, deadlineMs: this.#timings.pageMs };
     this.#intake.dropList();
     this.#begun++;
     return await readPages(client, resource, { ...selection, request }, (items) => {
-      for (const item of items) this.#intake.list(checkIdentified(where, resource, item));
+      for (const item of items) this.#intake.list(checkIdentified(this.#where, resource, item));
     });
   }
 
   #accept(version: string, method: 'pages' | 'stream'): void {
-    this.#checkBackward(version);
+    checkOnward(version, this.#history, this.#timings, this.#o);
     const differences = this.#intake.acceptList();
     if (this.#lists > 0) {
       this.#o.metrics?.missed.inc(this.#labels, differences);
@@ -261,26 +260,6 @@ export class Reflector<T extends KubeObject> {
     this.#history.listed();
     this.#advance(version);
     this.#delivered = false;
-  }
-
-  /** @throws DistrustError for the version of a consistent read that is older than what was seen before, see SeenHistory. */
-  #checkBackward(version: string): void {
-    const { cluster, resource } = this.#labels;
-    const older = `${cluster} listed ${resource} of resourceVersion ${version}, but ${this.#history.newest} was seen before`;
-    const seconds = this.#timings.turnedBackMs / 1000;
-    switch (this.#history.judge(version)) {
-      case 'onward':
-        return;
-      case 'turned':
-        this.#o.metrics?.turnedBack.inc(this.#labels);
-        this.#o.logger?.warn(this.#labels, `${older}; it goes on from there, so this is the present now`);
-        return;
-      case 'backward':
-        throw new DistrustError(
-          'backward',
-          `${older}; what is known is kept unless the cluster goes on like this for ${seconds} s (was etcd restored from a backup?)`,
-        );
-    }
   }
 
   /** One watch, from the resume point or, as a streamed list, from nothing. */
@@ -295,22 +274,22 @@ export class Reflector<T extends KubeObject> {
     const onEvent = (event: WatchEvent): void => {
       if (!gathering) {
         this.#take(event, round);
-      } else if (gather(event, this.#intake, this.#where(), this.#o.resource)) {
+      } else if (gather(event, this.#intake, this.#where, this.#o.resource)) {
         gathering = false;
         if (this.#intake.isListSuspect) {
           distrustEmpty = true;
           round.stop();
         } else {
-          this.#accept(this.#listVersion(event.object), 'stream');
+          this.#accept(listVersionOf(this.#where, event.object), 'stream');
         }
       }
     };
     const query = watchQuery(this.#o, this.#resume, seconds);
-    const request = { ...acceptOf(this.#o.resource, 'one'), path: this.#path, query, deadlineMs: startMs };
+    const request = { ...acceptOf(this.#o.resource, 'one'), path: this.#where.path, query, deadlineMs: startMs };
     try {
       await round.run(this.#o.client, request, seconds, signal, onEvent);
     } catch (e) {
-      throw e instanceof SyntaxError ? malformed(this.#where(), e.message, e) : e;
+      throw e instanceof SyntaxError ? malformed(this.#where, e.message, e) : e;
     }
     if (distrustEmpty) {
       await this.#listPages(signal, true);
@@ -318,7 +297,7 @@ export class Reflector<T extends KubeObject> {
     }
     if (gathering) {
       this.#streamLists = false; // ignored the question for initial events: an old or foreign server
-      throw malformed(this.#where(), 'the streamed list has no end');
+      throw malformed(this.#where, 'the streamed list has no end');
     }
     return this.#judge(round);
   }
@@ -327,7 +306,7 @@ export class Reflector<T extends KubeObject> {
   #judge(round: WatchRound): WatchEnd {
     if (!round.silent) {
       if (!round.lasted()) {
-        throw new TransportError({ ...this.#where(), kind: 'reset', detail: 'the watch ended before its time' });
+        throw new TransportError({ ...this.#where, kind: 'reset', detail: 'the watch ended before its time' });
       }
       this.#prove();
       this.#idle = !round.proved;
@@ -336,7 +315,7 @@ export class Reflector<T extends KubeObject> {
     }
     if (this.#pace === 'proof' && !round.proved) {
       this.#resume = undefined;
-      throw new TransportError({ ...this.#where(), kind: 'timeout', detail: 'watches deliver nothing; listing again' });
+      throw new TransportError({ ...this.#where, kind: 'timeout', detail: 'watches deliver nothing; listing again' });
     }
     this.#pace = 'proof';
     return 'silent';
@@ -344,14 +323,14 @@ export class Reflector<T extends KubeObject> {
 
   #take(event: WatchEvent, round: WatchRound): void {
     if (event.type === 'ERROR') {
-      throw watchError(this.#where(), event.object);
+      throw watchError(this.#where, event.object);
     }
     if (event.type === 'BOOKMARK') {
       round.proved = true;
       this.#checkOrder(resourceVersionOf(event.object));
       return;
     }
-    const raw = checkIdentified(this.#where(), this.#o.resource, event.object);
+    const raw = checkIdentified(this.#where, this.#o.resource, event.object);
     const version = raw.metadata.resourceVersion;
     const outcome = this.#intake.apply(event.type, raw);
     round.events++;
@@ -361,7 +340,7 @@ export class Reflector<T extends KubeObject> {
       const { cluster } = this.#labels;
       throw new DistrustError(
         'disorder',
-        `${cluster} said of ${this.#path} that what nobody knew was deleted; listing again`,
+        `${cluster} said of ${this.#where.path} that what nobody knew was deleted; listing again`,
       );
     }
     this.#checkOrder(version ?? '');
@@ -370,7 +349,10 @@ export class Reflector<T extends KubeObject> {
   /** Events of one watch only go forward. What else went missing on the way to one that does not cannot be known. */
   #checkOrder(version: string): void {
     if (this.#history.isBehind(version)) {
-      throw new DistrustError('disorder', `${this.#labels.cluster} sent watch events of ${this.#path} out of order`);
+      throw new DistrustError(
+        'disorder',
+        `${this.#labels.cluster} sent watch events of ${this.#where.path} out of order`,
+      );
     }
     this.#advance(version);
   }
@@ -386,18 +368,6 @@ export class Reflector<T extends KubeObject> {
     if (this.#history.advance(version)) {
       this.#resume = version;
     }
-  }
-
-  #listVersion(bookmark: unknown): string {
-    const version = resourceVersionOf(bookmark);
-    if (version === '') {
-      throw malformed(this.#where(), 'the streamed list has no resourceVersion');
-    }
-    return version;
-  }
-
-  #where(): Where {
-    return { cluster: this.#labels.cluster, method: 'GET', path: this.#path };
   }
 
   #refused(reason: string): void {

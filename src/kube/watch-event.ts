@@ -46,6 +46,13 @@ export function resourceVersionOf(object: unknown): string {
   return isMark(version) ? version : '';
 }
 
+/** The version of a streamed list, as the bookmark at its end says. */
+export function listVersionOf(where: Where, bookmark: unknown): string {
+  const version = resourceVersionOf(bookmark);
+  if (version === '') throw malformed(where, 'the streamed list has no resourceVersion');
+  return version;
+}
+
 function isMark(value: unknown): value is string {
   return typeof value === 'string' && value.length <= LONGEST_MARK;
 }
