@@ -1,7 +1,9 @@
-import { dirname } from 'node:path';
+import { writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { freePort } from './addresses.ts';
 import type { Cluster } from './cluster.ts';
 import { IMAGES } from './images.ts';
+import { joinedKubeconfig } from './joined-kubeconfig.ts';
 import { kubectlPlugin } from './kubectl-plugin.ts';
 import { manifest } from './manifest.ts';
 import { startMetricsServer } from './metrics-server.ts';
@@ -61,7 +63,10 @@ export async function startDemo(workspace: Workspace, { can, metrics }: DemoPart
       ...(can.ok ? [] : [HOST_NODE.node]),
       ...members.filter(({ plan }) => plan.kind === 'kwok').map(({ cluster }) => cluster.name),
     ];
-    return await summary(host, played, metrics, kubectlPlugin(workspace.dir));
+    // Guides go from one cluster to another by contexts.
+    const kubeconfig = join(workspace.dir, 'kubeconfig');
+    writeFileSync(kubeconfig, joinedKubeconfig([host, ...members.map(({ cluster }) => cluster)]), { mode: 0o600 });
+    return await summary(host, { played, metrics, kubeconfig, plugin: kubectlPlugin(workspace.dir) });
   } catch (error) {
     say(`the end of the manager's log:\n${manager.logTail(30)}`);
     throw error;
@@ -165,7 +170,16 @@ async function runningIn(host: Cluster, places: Record<string, number>): Promise
   }
 }
 
-async function summary(host: Cluster, played: readonly string[], metrics: boolean, plugin: string): Promise<string> {
+interface Shown {
+  /** The places whose nodes kwok plays. */
+  played: readonly string[];
+  metrics: boolean;
+  kubeconfig: string;
+  /** The folder with kubectl spillway. */
+  plugin: string;
+}
+
+async function summary(host: Cluster, { played, metrics, kubeconfig, plugin }: Shown): Promise<string> {
   const pods = await helloPods(host);
   const shown = pods.find(({ spec }) => spec.nodeName === 'east')?.metadata.name ?? 'POD';
   const nodes = await host.kubectl(['get', 'nodes']);
@@ -181,9 +195,10 @@ async function summary(host: Cluster, played: readonly string[], metrics: boolea
 ${nodes.stdout}
 ${table.stdout}
 ${simulated}
-The host is full with ${PLACES.local} pods; ${EAST_AT_MOST} more may go to east, all others go to west. The host's kubeconfig, and the folders with kubectl and kubectl spillway:
+The host is full with ${PLACES.local} pods; ${EAST_AT_MOST} more may go to east, all others go to west. A kubeconfig with contexts host (the current one), east and west,
+and the folders with kubectl and kubectl spillway:
 
-  export KUBECONFIG=${host.kubeconfig} PATH=${dirname(host.kubectlPath)}:${plugin}:$PATH
+  export KUBECONFIG=${kubeconfig} PATH=${dirname(host.kubectlPath)}:${plugin}:$PATH
 
 Things to try in a shell that has read that line; ${shown} runs in member east:
 
@@ -197,5 +212,6 @@ ${top}  kubectl spillway why ${shown}
   kubectl get workloadplacements          # how many where, and by which policy
   kubectl scale deployment hello --replicas=3
 
+Nodes pull no images: where a guide has an image of its own, write ${IMAGES.busybox}, which has a shell, wget and httpd.
 make demo-down ends it all.`;
 }

@@ -83,6 +83,9 @@ test('the printed commands work on a pod that runs in a member', async () => {
     const exec = await kubectl('exec', pod, '--', 'hostname');
     expect(exec.stdout).toBe(`${pod.replace('pod/', '')}\n`);
   }
+  expect((await kubectl('config', 'current-context')).stdout).toBe('host\n');
+  const copy = await kubectl('--context', 'east', 'get', pod, '-o', 'jsonpath={.spec.nodeName}');
+  expect(copy.stdout).toMatch(/^east-(n)?0$/);
   const why = await kubectl('spillway', 'why', pod.replace('pod/', ''));
   expect(why).toMatchObject({ code: 0, stderr: '' });
   expect(why.stdout).toMatch(/\beast\b/);

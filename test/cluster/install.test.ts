@@ -1,12 +1,13 @@
-import { readFileSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pino } from 'pino';
-import { parse, stringify } from 'yaml';
+import { parse } from 'yaml';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { freePort, nonLoopbackAddress } from '../../hack/addresses.ts';
 import { startCluster, type Cluster } from '../../hack/cluster.ts';
 import { OVERLAYS } from '../../hack/kustomize.ts';
 import { startKwok } from '../../hack/kwok.ts';
+import { joinedKubeconfig } from '../../hack/joined-kubeconfig.ts';
 import type { KubectlResult } from '../../hack/kubectl.ts';
 import { repositoryRoot } from '../../hack/repository.ts';
 import { startSecondScheduler } from '../../hack/second-scheduler.ts';
@@ -57,35 +58,11 @@ beforeAll(async () => {
     startKwok(member, { nodes: 2, cpu: '8' }),
   ]);
   kubeconfig = join(host.dir, 'both.kubeconfig');
-  writeFileSync(kubeconfig, merged({ host, east: member }), { mode: 0o600 });
+  writeFileSync(kubeconfig, joinedKubeconfig([host, member]), { mode: 0o600 });
 });
 afterAll(async () => {
   await workspace?.close();
 });
-
-interface Named {
-  name: string;
-}
-
-/** One kubeconfig of the administrators of several clusters. */
-function merged(clusters: Record<string, Cluster>): string {
-  const parts = Object.entries(clusters).map(([name, cluster]) => {
-    const one = parse(readFileSync(cluster.kubeconfig, 'utf8')) as { clusters: Named[]; users: Named[] };
-    return {
-      clusters: one.clusters.map((part) => ({ ...part, name })),
-      users: one.users.map((part) => ({ ...part, name })),
-      contexts: [{ name, context: { cluster: name, user: name } }],
-    };
-  });
-  return stringify({
-    apiVersion: 'v1',
-    kind: 'Config',
-    clusters: parts.flatMap((part) => part.clusters),
-    users: parts.flatMap((part) => part.users),
-    contexts: parts.flatMap((part) => part.contexts),
-    'current-context': 'host',
-  });
-}
 
 /** A configuration in a ConfigMap by what it says. */
 function withoutNotes(object: ManifestObject): unknown {
