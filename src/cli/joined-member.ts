@@ -1,3 +1,4 @@
+import { listOf } from '../kube/json-fields.ts';
 import type { MemberCluster } from '../api/member-cluster.ts';
 import { isJsonObject, type JsonObject } from '../kube/json-equal.ts';
 import type { KubeObject } from '../kube/object.ts';
@@ -64,9 +65,9 @@ export function joinedMember(
 function setBefore(section: 'namespaces' | 'services', known: KnownMember | undefined): JsonObject {
   if (known === undefined) return {};
   const { managedFields } = known.metadata as { managedFields?: unknown };
-  const ours = (Array.isArray(managedFields) ? managedFields : []).find(
+  const ours = listOf(managedFields).find(
     (one) => isJsonObject(one) && one['manager'] === FIELD_MANAGER && one['operation'] === 'Apply',
-  ) as unknown;
+  );
   const fields = at(ours, 'fieldsV1', 'f:spec', `f:${section}`);
   return Object.fromEntries(Object.entries(at(known, 'spec', section)).filter(([field]) => `f:${field}` in fields));
 }

@@ -1,3 +1,4 @@
+import { fieldsOf } from '../kube/json-fields.ts';
 import type { KubeObject } from '../kube/object.ts';
 
 /** Shorter values are words that any message may hold by chance. */
@@ -16,7 +17,7 @@ export function withoutSecretValues(text: string, object: KubeObject | undefined
 /** As they are sent, and those of `data` decoded, too. */
 function valuesOf(object: KubeObject): string[] {
   const found = (['data', 'stringData'] as const).flatMap((field) => {
-    const values: unknown = field in object ? (object as unknown as Record<string, unknown>)[field] : undefined;
+    const values = fieldsOf(object)[field];
     if (typeof values !== 'object' || values === null) return [];
     const texts = Object.values(values).filter((value) => typeof value === 'string');
     return field === 'data' ? texts.flatMap((text) => [text, Buffer.from(text, 'base64').toString()]) : texts;

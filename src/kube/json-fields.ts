@@ -12,6 +12,11 @@ export function recordOf(value: unknown): JsonRecord | undefined {
   return isJsonObject(value) ? value : undefined;
 }
 
+/** An object of a known type, to be looked at or rewritten field by field. */
+export function fieldsOf(object: object): JsonRecord {
+  return object as JsonRecord;
+}
+
 /** The value as a list; anything else counts as empty. */
 export function listOf(value: unknown): readonly unknown[] {
   return Array.isArray(value) ? value : [];

@@ -2,7 +2,7 @@ import type { OverridePolicy } from '../api/override-policy.ts';
 import { cleanText } from '../kube/clean-text.ts';
 import type { KubeObject } from '../kube/object.ts';
 import type { Cluster } from '../api/cluster.ts';
-import { type JsonRecord, recordOf } from '../kube/json-fields.ts';
+import { fieldsOf, type JsonRecord, recordOf } from '../kube/json-fields.ts';
 import { applyOverriders } from './apply-overriders.ts';
 import { OverrideError } from './override-error.ts';
 import { isOfClusterPolicy, type OverrideRefusal, type PlannedRule, planRules, refusalOf } from './planned-rules.ts';
@@ -50,7 +50,7 @@ export function applyRules<T extends KubeObject>(
   rules: readonly PlannedRule[],
   context: OverrideContext,
 ): OverrideOutcome<T> {
-  let current = object as unknown as JsonRecord;
+  let current = fieldsOf(object);
   const applied: AppliedRule[] = [];
   for (const rule of rules) {
     try {

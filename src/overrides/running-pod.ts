@@ -2,6 +2,7 @@ import { GROUP } from '../api/marks.ts';
 import type { OverridePolicy } from '../api/override-policy.ts';
 import type { Pod } from '../kube/core-v1.ts';
 import {
+  fieldsOf,
   entryOf,
   type JsonRecord,
   listOf,
@@ -51,8 +52,8 @@ const SPEC_FIELDS = ['tolerations', 'activeDeadlineSeconds', 'resources', 'ephem
  * from this pod, so that the host's own changes arrive with the overrides on them.
  */
 export function podWithOverrides(hostPod: Pod, rendered: Pod): Pod {
-  const own = hostPod as unknown as JsonRecord;
-  const made = rendered as unknown as JsonRecord;
+  const own = fieldsOf(hostPod);
+  const made = fieldsOf(rendered);
   const metadata = recordOf(own['metadata']) ?? {};
   const madeMetadata = recordOf(made['metadata']) ?? {};
   let spec = recordOf(own['spec']) ?? {};

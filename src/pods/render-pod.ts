@@ -7,7 +7,7 @@ import type { OverrideSubject } from '../overrides/selection.ts';
 import type { Cluster } from '../api/cluster.ts';
 import type { Hold } from './decide.ts';
 import { overrideRefused, ownerNotRead, recordTooLong } from './override-holds.ts';
-import type { JsonRecord } from '../kube/json-fields.ts';
+import { fieldsOf } from '../kube/json-fields.ts';
 import { refusalOfHostPaths } from './translate-refusals.ts';
 import { excludingNodes } from './translate-scheduling.ts';
 import { type TranslateContext, translatePod } from './translate.ts';
@@ -57,7 +57,7 @@ export function overriddenPod(
   if ('unknown' in outcome) return owners === undefined ? NOT_READ : { hold: ownerNotRead(outcome.unknown) };
   if ('refused' in outcome) return { hold: overrideRefused(outcome.refused.message) };
   // What a policy adds is no less on the node.
-  const refusal = refusalOfHostPaths(outcome.object.spec as unknown as JsonRecord, place);
+  const refusal = refusalOfHostPaths(fieldsOf(outcome.object.spec), place);
   if (refusal !== undefined) return { hold: refusal };
   const record = recordFor(outcome.applied);
   if (typeof record === 'object') return record;

@@ -2,6 +2,7 @@ import { GROUP } from '../api/marks.ts';
 import { isDefaultToleration, isOutageToleration } from '../api/outage-tolerations.ts';
 import type { Pod } from '../kube/core-v1.ts';
 import {
+  fieldsOf,
   entryOf,
   type JsonRecord,
   keepSome,
@@ -30,9 +31,8 @@ export function rewriteScheduling(spec: JsonRecord, context: SchedulingContext):
 
 /** A translated pod whose affinity was changed afterwards, kept away from the excluded nodes as before. */
 export function excludingNodes(pod: Pod, translated: Pod, excludedNodes: SchedulingContext['excludedNodes']): Pod {
-  const spec = pod.spec as unknown as JsonRecord;
-  if (excludedNodes === undefined || spec['affinity'] === (translated.spec as unknown as JsonRecord)['affinity'])
-    return pod;
+  const spec = fieldsOf(pod.spec);
+  if (excludedNodes === undefined || spec['affinity'] === fieldsOf(translated.spec)['affinity']) return pod;
   const affinity = recordOf(spec['affinity']) ?? {};
   const nodeAffinity = withExclusion(recordOf(affinity['nodeAffinity']) ?? {}, excludedNodes);
   return { ...pod, spec: { ...spec, affinity: { ...affinity, nodeAffinity } } as unknown as Pod['spec'] };

@@ -8,7 +8,7 @@ import type { ServiceVariable } from './service-env.ts';
 import { rewriteEphemeralVolumes } from './translate-claims.ts';
 import { withMemberConstraints } from './translate-constraints.ts';
 import { type ContainerContext, rewriteContainers } from './translate-containers.ts';
-import { type JsonRecord, recordOf, rewriteField, without } from '../kube/json-fields.ts';
+import { fieldsOf, type JsonRecord, recordOf, rewriteField, without } from '../kube/json-fields.ts';
 import { copiedLabels, memberMetadata } from './translate-metadata.ts';
 import { type Refusal, refusalOfPod } from './translate-refusals.ts';
 import { rewriteScheduling, type SchedulingContext } from './translate-scheduling.ts';
@@ -89,7 +89,7 @@ export function translatePod(hostPod: Pod, context: TranslateContext): Translati
     ...(serviceAccountMode === 'None' ? {} : { [SERVICE_ACCOUNT_MODE]: serviceAccountMode }),
   });
   const pod = {
-    ...without(hostPod as unknown as JsonRecord, ['status']),
+    ...without(fieldsOf(hostPod), ['status']),
     apiVersion: 'v1',
     kind: 'Pod',
     metadata,
@@ -106,7 +106,7 @@ export function translateScheduling(hostPod: Pod, context: TranslateContext): Tr
   const refusal = refusalOfPod(hostPod, injectedTokenVolumes(recordOf(hostPod.spec) ?? {}), context);
   if (refusal !== undefined) return { kind: 'refused', ...refusal };
   const own = withMemberConstraints(
-    { ...without(hostPod.spec as unknown as JsonRecord, HOST_SPEC), ...memberPriority(hostPod, context) },
+    { ...without(fieldsOf(hostPod.spec), HOST_SPEC), ...memberPriority(hostPod, context) },
     hostPod,
   );
   const spec = rewriteScheduling(own, schedulingContext(hostPod, context)) as unknown as Pod['spec'];
@@ -116,7 +116,7 @@ export function translateScheduling(hostPod: Pod, context: TranslateContext): Tr
 }
 
 function memberSpec(hostPod: Pod, injected: ReadonlySet<string>, context: TranslateContext): JsonRecord {
-  const host = hostPod.spec as unknown as JsonRecord;
+  const host = fieldsOf(hostPod.spec);
   const { serviceAccountMode = 'None' } = context;
   // Tokens of the host are put in their place.
   const removed = serviceAccountMode === 'Host' ? NOTHING : injected;

@@ -4,7 +4,7 @@ import { matchesNodeSelectorTerms, nodeIsChosenBy } from '../kube/node-selector.
 import { firstUntolerated, type Taint, taintInWords, toleratesForGood } from '../kube/taints.ts';
 import { givesToleration } from '../placement/namespace-burst.ts';
 import { withMemberConstraints } from '../pods/translate-constraints.ts';
-import type { JsonRecord } from '../kube/json-fields.ts';
+import { fieldsOf } from '../kube/json-fields.ts';
 
 /** What a pod itself says of virtual nodes, beside any policy. */
 
@@ -49,7 +49,7 @@ export function asksForItself(pod: Pod, node: Node, namespaceLabels?: Readonly<R
   const tolerates = (pod.spec.tolerations ?? []).some(({ key }) => key === VIRTUAL_NODE_TAINT);
   if (tolerates && !givesToleration(namespaceLabels)) return true;
   // Admission may have opened its selectors to all virtual nodes; what it asked for itself counts.
-  const spec = withMemberConstraints(pod.spec as unknown as JsonRecord, pod) as unknown as PodSpec;
+  const spec = withMemberConstraints(fieldsOf(pod.spec), pod) as unknown as PodSpec;
   return choosesNodes({ spec }) && !choosesRealNodes({ spec }, node);
 }
 

@@ -3,7 +3,7 @@ import { type MemberCluster, virtualNodesOf } from '../../api/member-cluster.ts'
 import { isSystemNamespace } from '../../api/namespace-mapping.ts';
 import { asksForVirtualNode } from '../../api/virtual-node-choice.ts';
 import type { Pod } from '../../kube/core-v1.ts';
-import type { JsonRecord } from '../../kube/json-fields.ts';
+import { fieldsOf } from '../../kube/json-fields.ts';
 import { tolerates } from '../../kube/taints.ts';
 import { givesToleration } from '../../placement/namespace-burst.ts';
 import type { ExplainedNamespace } from './explained-policy.ts';
@@ -48,5 +48,5 @@ function isForTheLabel({ metadata, spec }: Pod, nodes: ReadonlySet<string>): boo
   // One that tolerates whatever there is admission keeps on the host without the label.
   const named = (spec.tolerations ?? []).filter(({ key }) => key === VIRTUAL_NODE_TAINT);
   if (named.some((one) => tolerates(one, TAINT))) return false;
-  return !asksForVirtualNode(spec as unknown as JsonRecord, (name) => nodes.has(name));
+  return !asksForVirtualNode(fieldsOf(spec), (name) => nodes.has(name));
 }
