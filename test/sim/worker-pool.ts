@@ -7,9 +7,15 @@ const HISTORIES_PER_PROCESS = 600;
 
 /**
  * Much of a history is forgotten at once: in a young generation of the usual size, collecting that takes a tenth of all time. And a
- * process runs the same code for minutes: the sooner it is compiled, the better.
+ * process runs the same code for minutes: the sooner it is compiled, the better. But not optimized as soon as usual: the threads
+ * that do it took a third of all CPU, which other workers want.
  */
-const V8_FLAGS = ['--max-semi-space-size=64', '--always-sparkplug', '--no-lazy-feedback-allocation'];
+const V8_FLAGS = [
+  '--max-semi-space-size=64',
+  '--always-sparkplug',
+  '--no-lazy-feedback-allocation',
+  '--interrupt-budget=264000',
+];
 
 export interface SeedOutcome {
   readonly seed: number;
