@@ -21,6 +21,8 @@ export interface IllPodsOptions {
   ages: HealthAges;
   mover: Pick<Mover, 'wasSent'>;
   records: Pick<MoveRecords, 'leftLately'>;
+  /** Have nothing avoided: what stays anyway must not lead new pods elsewhere. */
+  dryRun: boolean;
   /** Wall clock in ms. */
   clock: () => number;
 }
@@ -70,7 +72,7 @@ export class IllPods {
     });
     const groups = illGroups(all, afterMs, (rules.replicas ?? 0) - pods.length);
     const toAvoid = this.#toAvoid(rules.workload, groups);
-    this.#avoid(first, rules.workload, toAvoid);
+    if (!this.#o.dryRun) this.#avoid(first, rules.workload, toAvoid);
     return {
       workload: rules.workload,
       count: pods.length,

@@ -24,6 +24,8 @@ export interface UnhealthyPodsOptions {
   records: Pick<MoveRecords, 'withinAnHour'>;
   ill: IllPods;
   ages: HealthAges;
+  /** Nothing is avoided then, nor waited for. */
+  dryRun: boolean;
   /** Wall clock in ms. */
   clock: () => number;
 }
@@ -76,6 +78,7 @@ export class UnhealthyPods {
    * of somebody who does not ask here, and so would the next one, for ever.
    */
   #thoseToGo({ cluster, pods }: IllGroup, { workload, toAvoid }: IllPodsLook): readonly Pod[] {
+    if (this.#o.dryRun) return pods;
     const now = this.#o.clock();
     const avoided = new Map(this.#o.placed.avoided(workload).map((one) => [one.cluster, one]));
     const isKnown = toAvoid.every((name) => {

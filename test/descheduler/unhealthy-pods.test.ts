@@ -120,6 +120,22 @@ describe('a pod that does not get well', () => {
     });
   });
 
+  test('is told in a dry run, and no member is avoided for it: new pods go where they go anyway', async () => {
+    room.dryRun = true;
+    await room.restart();
+    const [sick = ''] = await run({ east: 1 });
+    await run({ west: 2 });
+    await pass(2 * MINUTE_MS);
+    await ill([sick]);
+    await pass(3 * MINUTE_MS);
+    expect([room.evictions(), avoided()]).toEqual([[], []]);
+    expect(room.told('MoveWanted')).toContainEqual(
+      expect.stringMatching(
+        new RegExp(`^Pod ${sick}: UnhealthyInMember: it has not been well in member east .*descheduler.dryRun is set$`),
+      ),
+    );
+  });
+
   test('that crashes over and over is ill all the time, and goes while it is not Ready', async () => {
     const [sick = ''] = await run({ east: 1 });
     await run({ west: 1 });
@@ -396,8 +412,8 @@ describe('what is asked of a pod right before it goes', () => {
       move: async (move: WantedMove) =>
         await Promise.resolve(moves.push(move) > 0 ? ('held' as const) : ('notWanted' as const)),
     };
-    const illness = new IllPods({ placed, ages, mover, records, clock });
-    const unhealthy = new UnhealthyPods({ placed, mover, records, ill: illness, ages, clock });
+    const illness = new IllPods({ placed, ages, mover, records, dryRun: false, clock });
+    const unhealthy = new UnhealthyPods({ placed, mover, records, ill: illness, ages, dryRun: false, clock });
     const { uid = '' } = deployment.metadata;
     const pods = async (ms: number): Promise<void> => {
       for (let rest = ms; rest > 0; rest -= 10_000) {
