@@ -14,6 +14,7 @@ import type { VirtualNodeCapacity } from '../capacity/virtual-node-capacity.ts';
 import { isFinished } from '../api/pod-phase.ts';
 import { conditionOf } from '../kube/conditions.ts';
 import { atMost } from '../kube/lru-limit.ts';
+import { isHeldForGood } from '../pods/passing-holds.ts';
 import type { ServiceAccountsPort } from '../pods/pod-ports.ts';
 import type { RenderedPod } from '../pods/render-pod.ts';
 import { type TranslateContext, translateScheduling } from '../pods/translate.ts';
@@ -175,9 +176,8 @@ export class VirtualNodeFit implements VirtualNodeCapacity {
   noteBound(pod: Pod): void {
     if (this.#ended) return;
     const { uid = '', deletionTimestamp } = pod.metadata;
-    // Of a DaemonSet's pod that is not to run in the member it says False; Unknown while a pod is being made.
     const mirrored = conditionOf(pod, MIRRORED_CONDITION)?.status;
-    const isSettled = mirrored === 'True' || mirrored === 'False' || deletionTimestamp !== undefined || isFinished(pod);
+    const isSettled = mirrored === 'True' || isHeldForGood(pod) || deletionTimestamp !== undefined || isFinished(pod);
     const request = isSettled ? undefined : this.request(pod);
     if (request !== undefined && 'key' in request) this.#o.capacity.reserve(uid, request, 'binding');
     // A pod that the member has been shown stands there for itself until it has finished.

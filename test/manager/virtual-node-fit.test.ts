@@ -164,6 +164,24 @@ describe('VirtualNodeFit', () => {
     expect(virtual.images(hostPod('p'))).toBe(100);
   });
 
+  it.each([
+    ['MemberUnreachable', 3],
+    ['MemberUnavailable', 3],
+    ['CreationUnanswered', 3],
+    ['FormerPodLeaving', 3],
+    ['DependentsPending', 3],
+    ['ClaimPending', 3],
+    ['MandatorySecretNotFound', 4],
+    ['MemberQuotaExceeded', 4],
+    ['DaemonSetIgnored', 4],
+  ])('keeps the room of pods that are held back for as long as that passes by itself: %s', (reason, left) => {
+    const { virtual, request } = room();
+    virtual.hostPodHandler.added(hostPod('p', { nodeName: 'east' }));
+    const conditions = [{ type: MIRRORED_CONDITION, status: 'False' as const, reason }];
+    virtual.hostPodHandler.updated(hostPod('p', { nodeName: 'east' }, { status: { conditions } }));
+    expect(virtual.slots(request(hostPod('other')), 9)).toBe(left);
+  });
+
   it('reserves for pods that are bound until the member has been shown them', () => {
     const { virtual, capacity, request } = room();
     const pod = hostPod('p', { nodeName: 'east' });
