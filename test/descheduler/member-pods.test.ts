@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { CLUSTER_DEFAULTS } from '../../src/api/failover.ts';
 import { releasedFrom } from '../../src/api/released.ts';
 import { mayBeLost } from '../../src/api/unreachable.ts';
 import { jsonEqual } from '../../src/kube/json-equal.ts';
@@ -481,9 +482,28 @@ describe('lost', () => {
   test('a member that answers again while a pod waits for its turn keeps it', async () => {
     room.now = SINCE + 300_000;
     room.rates.total = 5;
-    answersOnce(() => reads().length > 1);
+    // The first goes at once; the second is read, and waits when it is to be read again.
+    answersOnce(() => reads().length > 2);
     await resync();
     expect(room.evictions()).toHaveLength(1);
+    expect(reads().length).toBeGreaterThan(2);
+  });
+
+  test('a policy that says purgeMode Never while a pod waits for its turn keeps it', async () => {
+    room.now = SINCE + 300_000;
+    room.rates.total = 5;
+    const { placed } = room.process;
+    const real = placed.rulesOf.bind(placed);
+    vi.spyOn(placed, 'rulesOf').mockImplementation((pod) =>
+      reads().length > 2
+        ? { ...real(pod), failover: { cluster: { ...CLUSTER_DEFAULTS, purgeMode: 'Never' } } }
+        : real(pod),
+    );
+    await resync();
+    expect(room.evictions()).toHaveLength(1);
+    expect(room.told('PodOfLostMemberHeld')).toContainEqual(
+      expect.stringMatching(/^Pod web-1-2: .*its policy says purgeMode: Never/),
+    );
   });
 
   test('a pod that is held is read once, and once more when it has changed', async () => {
