@@ -232,8 +232,14 @@ describe('another one was Ready, as far as caches show', () => {
   }
 
   test('and is: it goes', async () => {
+    const before = releases.of(set.metadata.uid ?? '').map(({ metadata }) => metadata);
     await look();
     expect([evictions(), givenBack()]).toEqual([1, 0]);
+    // That pod as it was looked at, and no other one: it may be Ready by then, or have been given back.
+    const { uid, resourceVersion } = before[0] ?? {};
+    expect(room.api.requests('POST', '/eviction')).toMatchObject([
+      { body: { deleteOptions: { preconditions: { uid, resourceVersion } } } },
+    ]);
   });
 
   test('while the host cannot be followed: it stays, whatever the time', async () => {
