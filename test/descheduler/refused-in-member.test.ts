@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import type { Pod } from '../../src/kube/core-v1.ts';
 import type { TypedObject } from '../../src/placement/owner-chain.ts';
 import { MAY_NOT_READ, NO_RIGHT } from '../fixtures/eviction-refusals.ts';
 import { SchedulerRoom } from '../fixtures/scheduler-room.ts';
@@ -319,8 +320,13 @@ describe('with TryNext', () => {
         message: `none at ${String(room.now)}`,
       });
     const began = room.now;
+    const shown = (): Pod | undefined => room.process.view.pods.get(`shop/${names[0] ?? ''}`);
+    const isShown = (): boolean =>
+      shown()?.status?.conditions?.some(({ message }) => message === `none at ${String(room.now)}`) === true;
     room.now += 299_000;
     still();
+    await room.seen('the caches show it', isShown);
+    expect(room.process.placed.refusalOf(shown() as Pod)?.at).toBe(began + 300_000);
     await resync();
     expect(avoided()).toEqual([]);
     room.now += 1_000;
