@@ -53,6 +53,15 @@ describe('members that do not answer', () => {
     expect(paused).toBeUndefined();
   });
 
+  test.each([
+    [6, 11, undefined],
+    [7, 12, /^7 of 12 members do not answer: /],
+  ])('%i of %i are too many only where they are more than 55 in a hundred', (gone, all, words) => {
+    const { paused } = members(...Array.from({ length: all }, (_, index) => index >= gone));
+    if (words === undefined) expect(paused).toBeUndefined();
+    else expect(paused).toMatch(words);
+  });
+
   const slow = { reachable: false, mayBeLost: false, answers: true, since: 0 };
   const lost = { name: 'lost', reachable: false, mayBeLost: true, answers: false, since: 1 };
 
