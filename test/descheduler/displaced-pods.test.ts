@@ -273,6 +273,35 @@ describe('pods that would be elsewhere if they came now', () => {
     expect(world.mostWithinAnHour()).toBe(REPLICAS);
   });
 
+  test('go back to their shares one by one when a cluster that did not answer is back, and has been for its time', async () => {
+    const world = new World(byWeight(1, 1), {});
+    world.failover = { divisionDrift: { after: '5m' } };
+    const answers = (reason?: string): void => {
+      world.fleet.clusters = [cluster('home'), cluster('away', reason === undefined ? {} : { unavailable: reason })];
+      world.silent = reason === undefined ? [] : ['away'];
+    };
+    // Its pods were replaced when it was lost.
+    answers('it does not answer');
+    world.fleet.pods = world.fleet.pods.filter((pod) => pod.cluster === 'home');
+    world.fleet.scale(REPLICAS);
+    expect(world.fleet.counts()).toEqual({ home: 6 });
+    await world.pass(30 * MINUTE_MS);
+    expect(world.moved).toEqual([]);
+    answers();
+    await world.pass(4 * MINUTE_MS);
+    // It comes and goes: the time begins anew.
+    answers('it does not answer');
+    await world.pass(MINUTE_MS);
+    answers();
+    await world.pass(5 * MINUTE_MS);
+    expect(world.moved).toEqual([]);
+    await world.pass(LOOK_MS);
+    expect(world.moved).toEqual([{ at: 40 * MINUTE_MS, from: 'home', strategy: 'DivisionDrift' }]);
+    await world.pass(30 * MINUTE_MS);
+    expect(world.fleet.counts()).toEqual({ away: 3, home: 3 });
+    expect(world.moved).toHaveLength(3);
+  });
+
   test('are spread again as the policy asks, if it says so, and by one move where one mends it', async () => {
     const world = new World(
       { spreadConstraints: [{ minGroups: 2, whenUnsatisfiable: 'ScheduleAnyway' }] },
