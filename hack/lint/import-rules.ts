@@ -63,6 +63,9 @@ const TOP = new Set(['main.ts', 'config.ts', 'version.ts']);
 /** Free for everyone but `kube`: constants about the program itself. */
 const FREE = new Set(['version.ts']);
 
+/** Who may evict pods: whoever else has a reason to move one goes through the mover, so that its rules hold for every move. */
+const EVICTORS = new Set(['descheduler/mover.ts', 'descheduler/released-pods.ts', 'cli/drain.ts']);
+
 /** Modules that reach outside the process; nothing pure may load one. */
 const IO_MODULES =
   /^(node:)?(fs|net|http|https|http2|tls|dns|dgram|child_process|cluster|worker_threads|readline|timers|process)(\/|$)|^(undici|express|p-queue|pino|@kubernetes\/client-node)(\/|$)/;
@@ -76,6 +79,7 @@ export function checkImports(sources: Sources): string[] {
   const paths = [...sources.keys()];
   return [
     ...edges.flatMap(checkEdge),
+    ...edges.flatMap(checkEvictors),
     ...checkTop(paths),
     ...checkPurity(edges, paths),
     ...checkTime(sources),
@@ -128,6 +132,13 @@ function checkEdge(edge: Edge): string[] {
   if (source === '') return breach('only manager/, main.ts and cli/ may import rooms');
   if (EFFECT_ROOMS.includes(target)) return breach('effect rooms get each other as interfaces, from manager/');
   return breach(`${target} is a room that the import rules do not know`);
+}
+
+function checkEvictors({ from, to, names, typeOnly, line }: Edge): string[] {
+  const takesIt = !typeOnly && to === 'src/kube/verbs.ts' && names.some((name) => name === 'evict' || name === '*');
+  return takesIt && !EVICTORS.has(inner(from))
+    ? [`${from}:${line}: imports evict: only ${[...EVICTORS].join(', ')} may; all others ask the mover`]
+    : [];
 }
 
 function checkPage({ from, to, specifier, typeOnly, line }: Edge): string[] {

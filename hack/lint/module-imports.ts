@@ -4,6 +4,8 @@ export interface ModuleImport {
   specifier: string;
   /** `import type`, `export type`, or only `type` names between the braces: gone at run time. */
   typeOnly: boolean;
+  /** What it takes, by the names that the module itself gives; `*` for all of it. None where it is only run. */
+  names: readonly string[];
   line: number;
 }
 
@@ -14,20 +16,31 @@ export interface ModuleImport {
 export function importsOf(source: string): ModuleImport[] {
   const { code, strings } = blank(source);
   const found: ModuleImport[] = [];
-  const add = (position: number, typeOnly: boolean): void => {
+  const add = (position: number, typeOnly: boolean, names: readonly string[]): void => {
     const specifier = strings.get(position);
     if (specifier !== undefined) {
-      found.push({ specifier, typeOnly, line: source.slice(0, position).split('\n').length });
+      found.push({ specifier, typeOnly, names, line: source.slice(0, position).split('\n').length });
     }
   };
   const statement = /(?<![\w$.])(?:import|export)\s+(type\b\s*)?([\w$*{},\s]*?)\s*from\s*(['"])/g;
   for (const match of code.matchAll(statement)) {
     const [whole, type, names = ''] = match;
-    add(match.index + whole.length - 1, type !== undefined || onlyTypes(names));
+    add(match.index + whole.length - 1, type !== undefined || onlyTypes(names), namesIn(names));
   }
   const bare = /(?<![\w$.])import\s*\(?\s*(['"])/g;
-  for (const match of code.matchAll(bare)) add(match.index + match[0].length - 1, false);
+  for (const match of code.matchAll(bare))
+    add(match.index + match[0].length - 1, false, match[0].includes('(') ? ['*'] : []);
   return found.toSorted((a, b) => a.line - b.line);
+}
+
+/** `a, { b as c, type D }`: `default`, `b`, `D`. */
+function namesIn(text: string): string[] {
+  const [, before = '', braces = ''] = /^([^{]*)(?:\{([\s\S]*)\})?$/.exec(text.trim()) ?? [];
+  const parts = (list: string): string[] => list.split(',').flatMap((part) => part.trim() || []);
+  return [
+    ...parts(before).map((part) => (part.startsWith('*') ? '*' : 'default')),
+    ...parts(braces).map((part) => part.replace(/^type\s+/, '').replace(/\s[\s\S]*$/, '')),
+  ];
 }
 
 /** `{ type A, type B }` */

@@ -6,6 +6,7 @@ import { importsOf } from '../../hack/lint/module-imports.ts';
 const GOOD: Record<string, string> = {
   'src/version.ts': 'export const version = 1;',
   'src/kube/object.ts': 'export interface O {}',
+  'src/kube/verbs.ts': 'export const [evict, get] = [1, 2];',
   'src/kube/client.ts':
     "import { Pool } from 'undici';\nimport type { O } from './object.ts';\nexport class KubeClient {}",
   'src/api/kind.ts': "import type { O } from '../kube/object.ts';",
@@ -18,7 +19,8 @@ const GOOD: Record<string, string> = {
   'src/capacity/fit.ts': "import type { O } from '../api/kind.ts';",
   'src/nodes/keeper.ts': "import { fit } from '../capacity/fit.ts';\nimport { version } from '../version.ts';",
   'src/descheduler/drain.ts': "import type { KubeClient } from '../kube/client.ts';",
-  'src/descheduler/mover.ts': "import { KubeClient } from '../kube/client.ts';\nimport { d } from './drain.ts';",
+  'src/descheduler/mover.ts':
+    "import { KubeClient } from '../kube/client.ts';\nimport { d } from './drain.ts';\nimport { evict, get } from '../kube/verbs.ts';",
   'src/config.ts': "import { z } from 'zod';",
   'src/cli/verb.ts': "import '../pods/act.ts';\nimport '../nodes/keeper.ts';",
   'src/cli/ui/page/main.tsx':
@@ -88,6 +90,17 @@ describe('breaches', () => {
     ['a verb importing the manager', 'src/cli/bad.ts', "import '../manager/member.ts';", /verbs run without/],
     ['a room importing the configuration', 'src/pods/bad.ts', "import { c } from '../config.ts';", /only manager/],
     ['the configuration importing a room', 'src/config.ts', "import { a } from './pods/act.ts';", /only manager/],
+    [
+      'a second evictor',
+      'src/pods/bad.ts',
+      "import { get, evict as go } from '../kube/verbs.ts';",
+      /imports evict: only/,
+    ],
+    ['the same in its room', 'src/descheduler/bad.ts', "import { evict } from '../kube/verbs.ts';", /imports evict/],
+    ['the same by a verb', 'src/cli/bad.ts', "import { evict } from '../kube/verbs.ts';", /imports evict: only/],
+    ['the same by all of it', 'src/pods/bad.ts', "import * as verbs from '../kube/verbs.ts';", /imports evict: only/],
+    ['the same by a re-export', 'src/kube/bad.ts', "export * from './verbs.ts';", /imports evict: only/],
+    ['the same on demand', 'src/pods/bad.ts', "const v = await import('../kube/verbs.ts');", /imports evict: only/],
     ['a file beside main.ts', 'src/wiring.ts', 'export const a = 1;', /stands at the top/],
     [
       'two rooms that know each other',
@@ -185,15 +198,15 @@ describe('the scanner', () => {
       'import j, { k } from "nine";',
     ].join('\n');
     expect(importsOf(source)).toEqual([
-      { specifier: 'one', typeOnly: false, line: 1 },
-      { specifier: 'two', typeOnly: true, line: 2 },
-      { specifier: 'three', typeOnly: true, line: 3 },
-      { specifier: 'four', typeOnly: false, line: 4 },
-      { specifier: 'five', typeOnly: false, line: 5 },
-      { specifier: 'six', typeOnly: false, line: 6 },
-      { specifier: 'seven', typeOnly: false, line: 7 },
-      { specifier: 'eight', typeOnly: false, line: 8 },
-      { specifier: 'nine', typeOnly: false, line: 9 },
+      { specifier: 'one', typeOnly: false, names: ['default'], line: 1 },
+      { specifier: 'two', typeOnly: true, names: ['B'], line: 2 },
+      { specifier: 'three', typeOnly: true, names: ['C', 'D'], line: 3 },
+      { specifier: 'four', typeOnly: false, names: ['E', 'f'], line: 4 },
+      { specifier: 'five', typeOnly: false, names: [], line: 5 },
+      { specifier: 'six', typeOnly: false, names: ['g'], line: 6 },
+      { specifier: 'seven', typeOnly: false, names: ['*'], line: 7 },
+      { specifier: 'eight', typeOnly: false, names: ['*'], line: 8 },
+      { specifier: 'nine', typeOnly: false, names: ['default', 'k'], line: 9 },
     ]);
   });
 
