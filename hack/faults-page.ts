@@ -42,13 +42,24 @@ export function wholeMatrix(
 ): FaultRow[] {
   return Object.entries(matrix).map(([id, { what, elsewhere, not }]) => {
     if (elsewhere !== undefined) {
-      const figures = elsewhere.tests.map((test) => test.replace(/^(\S+):/, '`$1`:')).join('; ');
-      return { id, what, result: elsewhere.result, figures };
+      const tests = elsewhere.tests.map((test) => test.replace(/^(\S+):/, '`$1`:')).join('; ');
+      const row = joined(run.filter((row) => row.id === id)) ?? measuredBefore(earlier.find((row) => row.id === id));
+      const shown = { id, what, result: elsewhere.result, figures: tests };
+      return row === undefined ? shown : { ...row, ...shown, figures: `${tests}${MEASURED}${row.figures}` };
     }
     if (not !== undefined) return { id, what, result: 'not run', figures: not };
     const row = joined(run.filter((row) => row.id === id)) ?? earlier.find((row) => row.id === id);
     return row === undefined ? { id, what, result: '**NOT RUN**', figures: '' } : { ...row, what };
   });
+}
+
+/** Stands between the tests that show a fault and what they have measured. */
+const MEASURED = '. Measured: ';
+
+/** The line of a page without the tests in it. */
+function measuredBefore(row: FaultRow | undefined): FaultRow | undefined {
+  const [, figures] = row?.figures.split(MEASURED) ?? [];
+  return row === undefined || figures === undefined ? undefined : { ...row, figures };
 }
 
 /** Several tests may show parts of one fault: all figures, and the worst result. */
@@ -73,8 +84,8 @@ export function faultsPage(rows: readonly FaultRow[], about: { machine: string; 
     'What happens to pods when things break, shown on real API servers with fake nodes (kwok), by killing and stopping',
     'processes and by proxies that lie, stall and fail. Every scenario also requires that no guard had to step in',
     '([what must never happen](invariants.md)), and "0 writes" is read from the audit logs of both API servers. Where a test of',
-    '`make test` or `make test-long` shows a fault, its file and title stand in the place of figures; where nothing does, the',
-    'reason. A run of some scenarios (`node dist/hack/test.js faults -- test/faults/lies.test.ts`) replaces their lines; each says',
+    '`make test` or `make test-long` shows a fault, its file and title stand in the place of figures, and after them what',
+    '`make test-long` measured; where nothing does, the reason. A run of some scenarios (`node dist/hack/test.js faults -- test/faults/lies.test.ts`) replaces their lines; each says',
     'when it was run, and with the code of which commit. What no scenario thinks of is [what histories are for](histories.md).',
     '',
     `The last run: version ${about.version}; ${about.machine}.`,

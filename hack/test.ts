@@ -11,7 +11,7 @@ import { FAULTS } from './fault-matrix.ts';
 import { ensureBrowser } from './browser.ts';
 import { ensureBinaries } from './binaries.ts';
 import { failedFiles, failedTests, slowestFiles } from './failed-tests.ts';
-import { faultRows, faultsPage, faultTable, rowsOfPage, wholeMatrix } from './faults-page.ts';
+import { type FaultRow, faultRows, faultsPage, faultTable, rowsOfPage, wholeMatrix } from './faults-page.ts';
 import { imageArchive } from './images.ts';
 import { sayOnStderr as say } from './progress.ts';
 import { repositoryRoot } from './repository.ts';
@@ -57,10 +57,10 @@ async function prepareFaults(): Promise<void> {
 }
 
 /** Prints the table of faults and puts its lines into the page. */
-function showFaults(report: unknown): void {
+function showFaults(found: readonly FaultRow[]): void {
   const commit = commitOfCode();
   const day = [new Date().toISOString().slice(0, 10), ...(commit === undefined ? [] : [commit])].join(', ');
-  const rows = faultRows(report).map((row) => ({ ...row, day }));
+  const rows = found.map((row) => ({ ...row, day }));
   console.log(`\n${faultTable(rows)}`);
   const page = join(repositoryRoot(), 'docs/faults.md');
   const matrix = wholeMatrix(rows, FAULTS, existsSync(page) ? rowsOfPage(readFileSync(page, 'utf8')) : []);
@@ -93,7 +93,8 @@ async function runProject(project: string, more: readonly string[]): Promise<Cou
       ? (JSON.parse(readFileSync(report, 'utf8')) as Record<string, number | undefined>)
       : {};
     if (project !== 'unit') say(`the slowest files:\n${slowestFiles(result, root, 12).join('\n')}`);
-    if (project === 'faults') showFaults(result);
+    const faults = faultRows(result).filter(({ id }) => project === 'faults' || id !== '?');
+    if (project === 'faults' || (project === 'long' && faults.length > 0)) showFaults(faults);
     if (project === 'fuzz') say(`${inputsIn(result)} inputs`);
     const failed = result['numFailedTests'] ?? 0;
     return {

@@ -21,7 +21,7 @@ import { Workspace } from '../../hack/workspace.ts';
 import type { Pod } from '../../src/kube/core-v1.ts';
 import { FaultProxy } from '../fixtures/fault-proxy.ts';
 import { type Fields, IDLE, isReady, pod, podsOf, podSpec, read, shell } from '../fixtures/live-pods.ts';
-import { FAULTS, type FaultId } from '../../hack/fault-matrix.ts';
+import { type Fault, FAULTS, type FaultId } from '../../hack/fault-matrix.ts';
 import type { FaultRow } from '../../hack/faults-page.ts';
 
 /** Name of the member, and of its virtual node. */
@@ -235,6 +235,14 @@ export function report({ task }: TestContext, ids: readonly FaultId[], result: s
   const { faults = [] } = task.meta as { faults?: FaultRow[] };
   const rows = ids.map((id) => ({ id, what: FAULTS[id].what, result, figures }));
   Object.assign(task.meta, { faults: [...faults, ...rows] });
+}
+
+/** The same of faults of which the table says already what becomes of them: what a test beside the scenarios measured. */
+export function measured(context: TestContext, ids: readonly FaultId[], figures: string): void {
+  for (const id of ids) {
+    const { elsewhere }: Fault = FAULTS[id];
+    report(context, [id], elsewhere?.result ?? '', figures);
+  }
 }
 
 export function seconds(ms: number): string {

@@ -67,6 +67,25 @@ it('keeps the lines of earlier runs until their scenarios run again', () => {
   expect(wholeMatrix([], matrix, earlier)[0]).toEqual(earlier[0]);
 });
 
+it('says behind the tests that show a fault what they measured, until they measure it again', () => {
+  const about = { machine: '2 cores', version: '1' };
+  const elsewhere = { result: 'refused', tests: ['test/a.test.ts: a title'] };
+  const matrix = { F13: { what: 'lies', elsewhere } };
+  const run = { id: 'F13', what: 'lies', result: 'refused', figures: 'after 1.2 s', day: '2026-11-20, 7e42537' };
+  const page = faultsPage(wholeMatrix([run], matrix), about);
+  const shown = { ...run, figures: '`test/a.test.ts`: a title. Measured: after 1.2 s' };
+  expect(rowsOfPage(page)).toEqual([shown]);
+  const moved = { F13: { what: 'lies', elsewhere: { ...elsewhere, tests: ['test/b.test.ts: other'] } } };
+  expect(wholeMatrix([], moved, rowsOfPage(page))).toEqual([
+    { ...run, figures: '`test/b.test.ts`: other. Measured: after 1.2 s' },
+  ]);
+  const next = { ...run, figures: 'after 3 s', day: '2026-11-21' };
+  expect(wholeMatrix([next], matrix, rowsOfPage(page))[0]).toMatchObject({
+    figures: '`test/a.test.ts`: a title. Measured: after 3 s',
+    day: '2026-11-21',
+  });
+});
+
 const all: [string, Fault][] = Object.entries(FAULTS);
 
 it.each(all.flatMap(([id, { elsewhere }]) => (elsewhere?.tests ?? []).map((test) => [id, test])))(

@@ -13,6 +13,7 @@ import { type Fields, isReady, newNamespace, podsOf, read } from '../fixtures/li
 import { addProxiedMember } from '../fixtures/proxied-member.ts';
 import { deployment, policy, whereAre } from '../fixtures/scheduling.ts';
 import { errorsOf, startTopology, type Topology } from '../fixtures/topology.ts';
+import { measured, seconds } from '../faults/lab.ts';
 
 /**
  * A member with 2,000 pods is lost: its line is cut, while no other member has room, and then one has. It answers again in the middle of
@@ -184,7 +185,7 @@ describe(`a member with ${String(TOTAL)} pods is lost`, () => {
     console.info(`nothing fits: 0 evictions within ${seconds(Date.now() - at.cut)} of the cut`);
   });
 
-  test('as soon as there is room they follow the set rate within a tenth', async () => {
+  test('as soon as there is room they follow the set rate within a tenth', async (context) => {
     await topology.member('west').kwok?.addNodes({ nodes: 8, pods: '300', prefix: 'room' });
     at.room = Date.now();
     const first = timeOf(await until('the first is evicted', () => evictions().find(isDone), PATIENT));
@@ -195,26 +196,27 @@ describe(`a member with ${String(TOTAL)} pods is lost`, () => {
     const done = evictions().filter((one) => isDone(one) && timeOf(one) < first + MOVING_MS).length;
     const rate = (times.length - 1) / ((Math.max(...times) - first) / 1_000);
     const most = Math.max(...times.map((from) => times.filter((time) => time >= from && time < from + 10_000).length));
-    console.info(
+    const figures =
       `first eviction ${seconds(first - at.room)} after there was room; ${String(times.length)} asked for in ${seconds(MOVING_MS)} ` +
-        `(${String(done)} done), ${rate.toFixed(3)} a second of ${String(MOVES_PER_SECOND)}, at most ${String(most)} in 10 s`,
-    );
+      `(${String(done)} done), ${rate.toFixed(3)} a second of ${String(MOVES_PER_SECOND)}, at most ${String(most)} in 10 s`;
+    console.info(figures);
+    measured(context, ['F25'], `${String(TOTAL)} pods: ${figures}`);
     expect(rate).toBeGreaterThan(MOVES_PER_SECOND * 0.9);
     expect(rate).toBeLessThan(MOVES_PER_SECOND * 1.1);
     expect(done / (MOVING_MS / 1_000)).toBeGreaterThan(MOVES_PER_SECOND * 0.9);
     expect(most).toBeLessThanOrEqual(10 * MOVES_PER_SECOND * 1.1);
   });
 
-  test('they stop within 5 s of its recovery', async () => {
+  test('they stop within 5 s of its recovery', async (context) => {
     at.healed = Date.now();
     east.clear();
     await until('it is known to answer', async () => (await reachable()) === 'True', PATIENT);
     const known = Date.now();
     await sleep(30_000);
     const last = Math.max(...evictions().map(timeOf));
-    console.info(
-      `the line is whole: known to answer after ${seconds(known - at.healed)}, last eviction after ${seconds(last - at.healed)}`,
-    );
+    const figures = `the line is whole: known to answer after ${seconds(known - at.healed)}, last eviction after ${seconds(last - at.healed)}`;
+    console.info(figures);
+    measured(context, ['F69'], figures);
     expect(last - at.healed).toBeLessThanOrEqual(STOP_MS);
   });
 
@@ -264,7 +266,3 @@ describe(`a member with ${String(TOTAL)} pods is lost`, () => {
     expect(fewestHealthy).toBeGreaterThanOrEqual(IN_WEST);
   });
 });
-
-function seconds(ms: number): string {
-  return `${(ms / 1_000).toFixed(1)} s`;
-}

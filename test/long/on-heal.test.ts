@@ -21,6 +21,7 @@ import {
 import { addProxiedMember } from '../fixtures/proxied-member.ts';
 import { deployment, policy, settled } from '../fixtures/scheduling.ts';
 import { errorsOf, startTopology, type Topology } from '../fixtures/topology.ts';
+import { measured, seconds } from '../faults/lab.ts';
 
 const kubelets = await canRunKubelets();
 if (!kubelets.ok) console.warn(`real kubelets cannot run here, so no partition is tried: ${kubelets.reason}`);
@@ -162,7 +163,7 @@ describe.runIf(kubelets.ok)('a partition', () => {
     return fewest;
   }
 
-  test('of what must not run twice never two live, and nothing is run again; of each other pod one stays when the member is back, as onHeal says', async () => {
+  test('of what must not run twice never two live, and nothing is run again; of each other pod one stays when the member is back, as onHeal says', async (context) => {
     const wanted = { replacement: 2, original: 2, longest: 2, died: 1 };
     const names = Object.keys(wanted) as (keyof typeof wanted)[];
     await host.apply([
@@ -221,6 +222,7 @@ describe.runIf(kubelets.ok)('a partition', () => {
 
     const fewest = await followReady(names);
     proxies.get('east')?.clear();
+    const healedAt = Date.now();
     // A crash in the middle of it.
     await until(
       'one is back',
@@ -235,6 +237,7 @@ describe.runIf(kubelets.ok)('a partition', () => {
     const where = { replacement: 'west', original: 'east', longest: 'east', died: 'west' };
     for (const name of names)
       after.set(name, await settled(host, NAMESPACE, name, { [where[name]]: wanted[name] }, PATIENT.timeoutMs));
+    const settledMs = Date.now() - healedAt;
     for (const name of ['original', 'longest', 'db'])
       expect([name, uidsOf(after.get(name) ?? (await podsOf(host, NAMESPACE, `app=${name}`)))]).toEqual([
         name,
@@ -274,6 +277,12 @@ describe.runIf(kubelets.ok)('a partition', () => {
     );
     expect((await eventsOf(host, NAMESPACE, lone?.metadata.name ?? '')).map(({ reason }) => reason)).toContain(
       'ReleasedPodEvicted',
+    );
+    const most = ['db', 'sum'].map((app) => `${app} ${String(copies.most.get(app))}`).join(', ');
+    measured(
+      context,
+      ['F25', 'F69'],
+      `cut off for ${seconds(PARTITION_MS)}, and two crashes: one of each is left ${seconds(settledMs)} after the line is whole; most copies at once of what must not run twice: ${most}`,
     );
   }, 400_000);
 });
