@@ -253,6 +253,7 @@ function roomOf(capacity: MemberCapacity, index: number): VirtualNodeFit {
     }),
     depends: () => none,
     claimRefusal: () => undefined,
+    clock: Date.now,
     volumePlaces: () => none,
     readHasNode: async () => await Promise.resolve(undefined),
     policiesAreKnown: () => true,

@@ -14,7 +14,7 @@ import type { VirtualNodeCapacity } from '../capacity/virtual-node-capacity.ts';
 import { isFinished } from '../api/pod-phase.ts';
 import { conditionOf } from '../kube/conditions.ts';
 import { atMost } from '../kube/lru-limit.ts';
-import { isHeldForGood } from '../pods/passing-holds.ts';
+import { mayBeMadeStill, roomIsKeptUntil } from '../pods/passing-holds.ts';
 import type { ServiceAccountsPort } from '../pods/pod-ports.ts';
 import type { RenderedPod } from '../pods/render-pod.ts';
 import { type TranslateContext, translateScheduling } from '../pods/translate.ts';
@@ -54,6 +54,8 @@ export interface VirtualNodeFitOptions {
   readonly volumePlaces: (hostPod: Pod) => readonly NodeSelector[];
   /** Told when the requests of the pods that are bound to the node changed. */
   readonly boundChanged?: () => void;
+  /** Wall clock, in ms since 1970. */
+  readonly clock: () => number;
   /** Asks the member itself whether it has a node for the pod; undefined: it does not say. */
   readonly readHasNode: (podUid: string, signal: AbortSignal) => Promise<boolean | undefined>;
 }
@@ -70,6 +72,10 @@ export class VirtualNodeFit implements VirtualNodeCapacity {
   readonly #o: VirtualNodeFitOptions;
   readonly #requests = new LRUCache<string, Known>(atMost(MAX_SHAPES));
   readonly #bound = new BoundRequests();
+  /** Bound pods whose room is kept for some time, by UID. */
+  readonly #kept = new Map<string, { readonly pod: Pod; readonly until: number }>();
+  /** The first of these times. */
+  #nextEnd = Number.POSITIVE_INFINITY;
   #depends: readonly unknown[] = [];
   #ended = false;
 
@@ -115,10 +121,12 @@ export class VirtualNodeFit implements VirtualNodeCapacity {
   }
 
   fits(request: FitRequest): FitAnswer {
+    this.#endKept();
     return this.#o.capacity.fits(request);
   }
 
   slots(request: FitRequest, upTo: number): number {
+    this.#endKept();
     return this.#o.capacity.slots(request, upTo);
   }
 
@@ -156,6 +164,7 @@ export class VirtualNodeFit implements VirtualNodeCapacity {
 
   /** What the Node shows, once all pods that are bound to it are known; undefined for one that is not wanted. */
   offer(): Offer | undefined {
+    this.#endKept();
     return this.#o.capacity.offer(this.nodeName, this.#bound.sum);
   }
 
@@ -167,6 +176,7 @@ export class VirtualNodeFit implements VirtualNodeCapacity {
     added: (pod: Pod): void => this.noteBound(pod),
     updated: (pod: Pod): void => this.noteBound(pod),
     deleted: ({ metadata: { uid = '' } }: Pod): void => {
+      this.#kept.delete(uid);
       this.#o.capacity.release(uid, 'binding');
       if (this.#bound.delete(uid)) this.#o.boundChanged?.();
     },
@@ -177,7 +187,14 @@ export class VirtualNodeFit implements VirtualNodeCapacity {
     if (this.#ended) return;
     const { uid = '', deletionTimestamp } = pod.metadata;
     const mirrored = conditionOf(pod, MIRRORED_CONDITION)?.status;
-    const isSettled = mirrored === 'True' || isHeldForGood(pod) || deletionTimestamp !== undefined || isFinished(pod);
+    const isOver = deletionTimestamp !== undefined && !mayBeMadeStill(pod);
+    const until = roomIsKeptUntil(pod);
+    const isSettled = mirrored === 'True' || until <= this.#o.clock() || isOver || isFinished(pod);
+    if (isSettled || until === Number.POSITIVE_INFINITY) this.#kept.delete(uid);
+    else {
+      this.#kept.set(uid, { pod, until });
+      this.#nextEnd = Math.min(this.#nextEnd, until);
+    }
     const request = isSettled ? undefined : this.request(pod);
     if (request !== undefined && 'key' in request) this.#o.capacity.reserve(uid, request, 'binding');
     // A pod that the member has been shown stands there for itself until it has finished.
@@ -185,6 +202,16 @@ export class VirtualNodeFit implements VirtualNodeCapacity {
     // While it is not known what a pod will take there, it is taken to be what the host counts: that is not offered anew.
     const isUnknown = request !== undefined && 'unknown' in request;
     if (isUnknown ? this.#bound.delete(uid) : this.#bound.set(uid, pod)) this.#o.boundChanged?.();
+  }
+
+  #endKept(): void {
+    const now = this.#o.clock();
+    if (now < this.#nextEnd) return;
+    this.#nextEnd = Number.POSITIVE_INFINITY;
+    for (const { pod, until } of this.#kept.values()) {
+      if (until <= now) this.noteBound(pod);
+      else this.#nextEnd = Math.min(this.#nextEnd, until);
+    }
   }
 
   /** Nobody tells of pods that are bound to it any more. For good. */

@@ -136,6 +136,7 @@ export class VirtualNodeView {
           ? claims.refusalOf(hostPod, namespaces.memberNamespaceOf(hostPod.metadata.namespace ?? ''))
           : undefined,
       boundChanged: () => this.#o.boundChanged?.(),
+      clock: Date.now,
       volumePlaces: (hostPod) => claims.placesOf(hostPod),
       readHasNode: async (podUid, signal) => await copyHasNode(connection, { hostId: services.hostId, podUid }, signal),
       depends: () => [member(), cluster(), capacity.tracker.facts(nodeName)],

@@ -164,21 +164,53 @@ describe('VirtualNodeFit', () => {
     expect(virtual.images(hostPod('p'))).toBe(100);
   });
 
+  const heldFor = (reason: string, since: number, deletionTimestamp?: string): Pod => {
+    const lastTransitionTime = new Date(since).toISOString();
+    const conditions = [{ type: MIRRORED_CONDITION, status: 'False' as const, reason, lastTransitionTime }];
+    const pod = hostPod('p', { nodeName: 'east' }, { status: { conditions } });
+    return deletionTimestamp === undefined ? pod : { ...pod, metadata: { ...pod.metadata, deletionTimestamp } };
+  };
+
   it.each([
-    ['MemberUnreachable', 3],
-    ['MemberUnavailable', 3],
-    ['CreationUnanswered', 3],
-    ['FormerPodLeaving', 3],
-    ['DependentsPending', 3],
-    ['ClaimPending', 3],
-    ['MandatorySecretNotFound', 4],
-    ['MemberQuotaExceeded', 4],
-    ['DaemonSetIgnored', 4],
-  ])('keeps the room of pods that are held back for as long as that passes by itself: %s', (reason, left) => {
-    const { virtual, request } = room();
+    ['MemberUnreachable', [3, 3, 3]],
+    ['MemberUnavailable', [3, 3, 4]],
+    ['CreationUnanswered', [3, 3, 4]],
+    ['FormerPodLeaving', [3, 3, 4]],
+    ['DependentsPending', [3, 3, 4]],
+    ['ClaimPending', [3, 3, 4]],
+    ['MandatorySecretNotFound', [4, 4, 4]],
+    ['MemberQuotaExceeded', [4, 4, 4]],
+    ['DaemonSetIgnored', [4, 4, 4]],
+  ])('keeps the room of a pod that is held back by what passes by itself, for five minutes: %s', (reason, left) => {
+    const { virtual, request, state } = room();
     virtual.hostPodHandler.added(hostPod('p', { nodeName: 'east' }));
-    const conditions = [{ type: MIRRORED_CONDITION, status: 'False' as const, reason }];
-    virtual.hostPodHandler.updated(hostPod('p', { nodeName: 'east' }, { status: { conditions } }));
+    virtual.hostPodHandler.updated(heldFor(reason, state.now));
+    const other = request(hostPod('other'));
+    const began = state.now;
+    const slots = [0, 299_999, 300_000].map((ms) => {
+      state.now = began + ms;
+      return virtual.slots(other, 9);
+    });
+    expect(slots).toEqual(left);
+  });
+
+  it('keeps it no longer when another process begins, nor of a pod that is gone', () => {
+    const { virtual, request, state } = room();
+    virtual.hostPodHandler.added(heldFor('MemberUnavailable', state.now - 300_000));
+    expect(virtual.slots(request(hostPod('other')), 9)).toBe(4);
+    virtual.hostPodHandler.updated(heldFor('MemberUnavailable', state.now));
+    virtual.hostPodHandler.deleted(hostPod('p'));
+    state.now += 300_000;
+    expect(virtual.slots(request(hostPod('other')), 9)).toBe(4);
+  });
+
+  it.each([
+    ['CreationUnanswered', 3],
+    ['MemberUnavailable', 3],
+    ['FormerPodLeaving', 4],
+  ])('keeps that of a pod that is being deleted while its creation may be carried out: %s', (reason, left) => {
+    const { virtual, request, state } = room();
+    virtual.hostPodHandler.added(heldFor(reason, state.now, '2026-01-01T00:00:00Z'));
     expect(virtual.slots(request(hostPod('other')), 9)).toBe(left);
   });
 
