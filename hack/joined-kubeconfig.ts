@@ -6,10 +6,7 @@ interface Kubeconfig {
   users: { name: string }[];
 }
 
-/**
- * One kubeconfig of the administrators of several clusters, as guides have it: a context for each, by the name of its cluster;
- * the first is the current one.
- */
+/** One kubeconfig for several clusters, as guides assume it: a context for each, of its name; the first is current. */
 export function joinedKubeconfig(clusters: readonly { name: string; kubeconfig: string }[]): string {
   const parts = clusters.map(({ name, kubeconfig }) => {
     const one = parse(readFileSync(kubeconfig, 'utf8')) as Kubeconfig;

@@ -35,7 +35,7 @@ const PURE = [/^placement\//, /^overrides\//, /^capacity\//, /^pods\/(translate|
 
 /** The same for decisions that one effect room keeps to itself. */
 const PURE_WITHIN = [
-  /^pods\/(evidence|finished|host-status|hold-patch|lost-status|member-updates|status-patch|creation-intent|deletion-pace|undeleted)\.ts$/,
+  /^pods\/(evidence|finished|host-status|hold-patch|lost-status|member-updates|status-patch|creation-intent|deletion-pace|passing-holds|undeleted)\.ts$/,
   /^nodes\/(node-changes|status-changes|render-node|desired-node|node-labels)\.ts$/,
   /^dependents\/(claim-decision|copy-decision|claim-readiness|readiness|data-guard|reclaim)\.ts$/,
   /^budgets\/(claims|covered-pods|floor|host-budget|budget-memory|mirrored-budget|budgets-finding)\.ts$/,

@@ -162,7 +162,7 @@ const NO_MANAGER: Advice = {
 
 const adviceOf = ({ help, page }: Advice): Advice => ({ help, page });
 
-/** Reasons that pass by themselves. */
+/** Reasons that nobody has to look after. Whose room is kept meanwhile is another question, see pods/passing-holds.ts. */
 const TRANSIENT = new Set([
   'MemberUnreachable',
   'MemberUnavailable',
