@@ -78,6 +78,9 @@ export class ActingMember {
   /** Whether the spec wants a virtual node of that name. */
   readonly wantsNode = (nodeName: string): boolean => wantedNodesOf(this.#member).some(({ name }) => name === nodeName);
 
+  /** Its Nodes are to be ready only while it is reachable. */
+  readonly nodesFail = (): boolean => this.#member.spec.probe.nodesReady === 'WhileReachable';
+
   /** Records an Event on the MemberCluster. */
   readonly event = (type: 'Normal' | 'Warning', reason: string, message: string): void => {
     const { name, uid } = this.#member.metadata;

@@ -60,7 +60,7 @@ export class BoundPods {
     return this.cache.hasSynced ? this.cache.size : undefined;
   }
 
-  /** How many of them there are in the member, or are to be. */
+  /** Those that run in the member, or are to: pods of DaemonSets that are ignored do not count. */
   counts(): { running: number; pending: number; total: number } {
     const counts = { running: 0, pending: 0, total: 0 };
     for (const pod of this.cache.values()) {
@@ -73,7 +73,7 @@ export class BoundPods {
   }
 
   /** Where their copies are in the member, as the pods themselves tell: `namespace/name`. */
-  *copiesTold(): Generator<string> {
+  *copyKeys(): Generator<string> {
     for (const pod of this.cache.values()) {
       const namespace = mirroredNamespace(pod);
       if (namespace !== undefined && !isFinished(pod)) yield keyFor(namespace, pod.metadata.name);
@@ -99,7 +99,7 @@ export class BoundPods {
   }
 
   /** Whether the host, asked for it, has none but pods of DaemonSets. @throws what it answers else */
-  async areGone(signal: AbortSignal): Promise<boolean> {
+  async onlyDaemonPodsAreLeft(signal: AbortSignal): Promise<boolean> {
     const { host, nodeName } = this.#o;
     const { items } = await list<Pod>(host, PODS, { fieldSelector: `spec.nodeName=${nodeName}`, signal });
     return items.every((pod) => isDaemonPod(pod));

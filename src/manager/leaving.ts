@@ -96,7 +96,7 @@ function* knownRemains(
   { acting: { services, connection }, dependents, budgets, memberServices, exchange, scopes }: LeavingOptions,
   isOthersNode: (nodeName: string) => boolean,
 ): Generator<string> {
-  for (const scope of scopes()) for (const copy of scope.bound.copiesTold()) yield `Pod ${copy}`;
+  for (const scope of scopes()) for (const copy of scope.bound.copyKeys()) yield `Pod ${copy}`;
   for (const pod of connection.pods.values()) {
     const { labels } = pod.metadata;
     const isOurs = labels?.[HOST_LABEL] === services.hostId && !isOthersNode(labels[NODE_LABEL] ?? '');

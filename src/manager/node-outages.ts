@@ -5,11 +5,6 @@ import { OutageDeletions } from '../pods/outages/outage-deletions.ts';
 import { TolerationKeeper } from '../pods/outages/toleration-keeper.ts';
 import type { ActingMember } from './acting-member.ts';
 
-/** The Nodes of the member are to be ready only while it is reachable. */
-export function failWithMember({ member }: Pick<ActingMember, 'member'>): boolean {
-  return member().spec.probe.nodesReady === 'WhileReachable';
-}
-
 /**
  * Tolerations that keep pods while no manager serves the node, and Events for pods deleted all the same. Written whether the member
  * answers or not: one that never answered this process may be the very one whose pods are to go. `host`: with the identity of the node.
@@ -18,9 +13,8 @@ export function nodeOutages(
   acting: ActingMember,
   { host, nodeName, hostPods }: { host: KubeClient; nodeName: string; hostPods: Informer<Pod> },
 ): { tolerations: TolerationKeeper; deletions: OutageDeletions } {
-  const { services, connection, hostFrozen: frozen, logger } = acting;
+  const { services, connection, hostFrozen: frozen, nodesFail: nodeFails, logger } = acting;
   const { events, outageMetrics: metrics, queueMetrics, config } = services;
-  const nodeFails = (): boolean => failWithMember(acting);
   const common = { nodeName, hostPods, nodeFails, events, metrics, logger };
   return {
     tolerations: new TolerationKeeper({ ...common, host: services.host, rule: config.outages, frozen, queueMetrics }),

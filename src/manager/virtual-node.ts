@@ -5,7 +5,7 @@ import type { KubeClient } from '../kube/client.ts';
 import { monotonic } from '../kube/clock.ts';
 import { KubeletServer } from '../kubelet/server.ts';
 import { BoundPods } from './bound-pods.ts';
-import { failWithMember, nodeOutages } from './node-outages.ts';
+import { nodeOutages } from './node-outages.ts';
 import { KubeletPods } from './kubelet-pods.ts';
 import type { MemberDependents } from './member-dependents.ts';
 import type { MemberFencing } from '../members/member-fencing.ts';
@@ -277,25 +277,26 @@ export class VirtualNodeScope {
   /** Removes the Node of a member that was given up. */
   async giveUpNode(signal: AbortSignal): Promise<boolean> {
     if (!this.#standing.ours) return false;
-    return await this.#removeNode(() => !this.#isWanted() && this.#acting.givenUp(), signal);
+    await this.#removeOnceAllowed(() => !this.#isWanted() && this.#acting.givenUp(), signal);
+    return true;
   }
 
   /** Removes the Node of one that retires, if the host knows no pod on it either; false: not yet. */
   async removeNode(signal: AbortSignal): Promise<boolean> {
     const isEmpty = (): boolean => !this.#isWanted() && this.bound.remains()?.pods === 0;
-    if (!(await this.bound.areGone(signal)) || !isEmpty()) return false;
+    if (!(await this.bound.onlyDaemonPodsAreLeft(signal)) || !isEmpty()) return false;
     if (!(await this.bound.copiesAreGone(signal)) || !isEmpty()) return false;
-    return await this.#removeNode(isEmpty, signal);
+    await this.#removeOnceAllowed(isEmpty, signal);
+    return true;
   }
 
-  async #removeNode(mayGo: () => boolean, signal: AbortSignal): Promise<true> {
+  async #removeOnceAllowed(mayGo: () => boolean, signal: AbortSignal): Promise<void> {
     const end = this.#acting.services.nodeRemovals.allow(this.nodeName, mayGo);
     try {
       await this.#node?.remove(signal);
     } finally {
       end();
     }
-    return true;
   }
 
   /** Registers the capacity behind the node for schedulers; a retiring node offers none. */
@@ -350,7 +351,7 @@ export class VirtualNodeScope {
       kubeletPort,
       reachable,
       failure,
-      failsWithMember: failWithMember(this.#acting),
+      failsWithMember: this.#acting.nodesFail(),
       unreadyInMs: since === undefined ? undefined : since.monotonic + unreadyMs - monotonic(),
     };
   }

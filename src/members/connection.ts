@@ -144,7 +144,7 @@ export class MemberConnection {
     return this.#identity.isMisled;
   }
 
-  /** Whether all caches hold a complete state. */
+  /** See {@link MemberCaches.synced}. */
   synced(): boolean {
     return this.caches.synced;
   }
@@ -255,7 +255,7 @@ export class MemberConnection {
       answered = true;
       // At once: what waits to be written to another cluster may not wait for what else is asked here.
       this.#observe(identity);
-      failure = this.caches.stale;
+      failure = this.caches.failure;
       await this.#readVersion({ ...options, retry: false });
     } catch (error) {
       if (signal.aborted) return;

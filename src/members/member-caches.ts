@@ -65,12 +65,12 @@ export class MemberCaches {
     });
   }
 
-  /** Whether all that nothing can be done without hold a complete state. */
+  /** Whether pods, nodes and namespaces are known completely: nothing can be done without them. */
   get synced(): boolean {
     return this.pods.hasSynced && this.nodes.hasSynced && this.namespaces.hasSynced;
   }
 
-  /** Why these are not complete or not current, in words; undefined while they are. */
+  /** Why one of these three is not complete or not current, in words; undefined while all are. */
   get problem(): string | undefined {
     const caches = [this.pods, this.nodes, this.namespaces];
     return caches.map((cache) => cache.problem).find((problem) => problem !== undefined);
@@ -87,7 +87,7 @@ export class MemberCaches {
   }
 
   /** One of them has heard nothing for long, although the member answers. */
-  get stale(): ProbeFailure | undefined {
+  get failure(): ProbeFailure | undefined {
     const { pods, nodes, namespaces } = this;
     for (const [what, cache] of Object.entries({ pods, nodes, namespaces })) {
       const seconds = Math.round(cache.staleMs() / 1000);
