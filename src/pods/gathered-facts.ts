@@ -75,7 +75,7 @@ export class GatheredFacts {
     const now = this.#o.monotonic();
     const nowText = timestamp(this.#o.clock());
     const since = member.unreachableSince();
-    const lost = since !== undefined && now - since.monotonic >= this.#o.podsUnreadyAfterMs();
+    const lost = since !== undefined && this.untilUnready() === undefined;
     const frozen = this.whyFrozen();
     return {
       member: member.name,

@@ -11,7 +11,7 @@ interface Copies {
   second: Pod | undefined;
 }
 
-interface CopiesOptions {
+interface OwnCopiesOptions {
   member: Pick<MemberPort, 'pods'>;
   hostId: string;
   nodeName: string;
@@ -20,9 +20,9 @@ interface CopiesOptions {
 
 /** Our pods in the member that run for pods of one virtual node, by the keys of these. */
 export class OwnCopies {
-  readonly #o: CopiesOptions;
+  readonly #o: OwnCopiesOptions;
 
-  constructor(options: CopiesOptions) {
+  constructor(options: OwnCopiesOptions) {
     this.#o = options;
   }
 
@@ -33,11 +33,12 @@ export class OwnCopies {
     return name === undefined ? undefined : keyFor(annotations?.[HOST_NAMESPACE_ANNOTATION], name);
   }
 
+  /** Our member pods of that key. */
   of(key: string): readonly Pod[] {
     return this.#o.member.pods.byIndex(HOST_POD_INDEX, `${this.#o.nodeName}/${key}`);
   }
 
-  /** There is one more for the same host pod. */
+  /** Whether another copy of its host pod is there. */
   hasAnother(key: string, gone: Pod): boolean {
     const uid = gone.metadata.labels?.[UID_LABEL];
     return this.of(key).some(({ metadata }) => metadata.labels?.[UID_LABEL] === uid);

@@ -41,6 +41,7 @@ import type { TranslateContext } from './translate.ts';
 
 export interface PodActorOptions {
   host: KubeClient;
+  /** The host's pods bound to this virtual node. */
   hostPods: Informer<Pod>;
   member: MemberPort;
   hostId: string;
@@ -49,6 +50,7 @@ export interface PodActorOptions {
   dependents: DependentsPort;
   /** Default: no pod has a service account in the member. */
   serviceAccounts?: ServiceAccountsPort;
+  /** Default: pods get variables of Services as in the host. */
   services?: ServicesPort;
   fencing: FencingPort;
   overrides: PodOverrides;
