@@ -2,6 +2,7 @@ import { isActive, isFinished } from '../api/pod-phase.ts';
 import { isReady } from '../kube/conditions.ts';
 import type { Pod } from '../kube/core-v1.ts';
 import { PODS_UNHEALTHY } from '../placement/avoided.ts';
+import type { RefusedThere } from '../placement/avoided.ts';
 import { revisionOf } from '../placement/owner-chain.ts';
 import type { TypedObject } from '../placement/owner-chain.ts';
 import type { PlacedPods } from '../placement/placed-pods.ts';
@@ -37,6 +38,12 @@ export interface IllPodsLook {
   readonly toAvoid: readonly string[];
   /** All pods are well, and stay so as long as none of them changes. */
   readonly isCalm: boolean;
+}
+
+/** Why a cluster is avoided that pods leave. */
+export function notWellThere(cluster: string): RefusedThere {
+  const message = 'they were not well there, while others like them were elsewhere';
+  return { cluster, reason: PODS_UNHEALTHY, message };
 }
 
 /**
@@ -111,10 +118,9 @@ export class IllPods {
   #avoid(pod: Pod, workload: TypedObject, clusters: readonly string[]): void {
     const { placed, clock } = this.#o;
     const known = new Map(placed.avoided(workload).map(({ cluster, until }) => [cluster, until]));
-    const message = 'they were not well there, while others like them were elsewhere';
     for (const cluster of clusters) {
       if ((known.get(cluster) ?? 0) - clock() >= RENEW_MS) continue;
-      placed.avoid(pod, { cluster, reason: PODS_UNHEALTHY, message });
+      placed.avoid(pod, notWellThere(cluster));
     }
   }
 }

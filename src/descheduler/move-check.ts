@@ -70,7 +70,8 @@ export class MoveCheck {
     if (unknown !== undefined) return { stays: { why: unknown, forMs: NO_PLACE_MS, ofWorkload: true } };
     const tooOften = this.#tooOften(live);
     if (tooOften !== undefined) return { stays: tooOften };
-    const noPlace = placed.whyNotElsewhere(live, wanted.from, underWay.countBut(live), wanted.mayStayInMember);
+    const { from, mayStayInMember: mayStay = false, wouldAvoid = [] } = wanted;
+    const noPlace = placed.whyNotElsewhere(live, from, underWay.countBut(live), { mayStay, wouldAvoid });
     if (noPlace === undefined) {
       const lost = waitsForHeal(live, wanted.strategy, placed.rulesOf(live).failover);
       if (lost) return { live, set: placed.surgingSetOf(live), lost };

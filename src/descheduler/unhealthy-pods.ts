@@ -4,6 +4,7 @@ import { clusterInWords } from '../api/cluster.ts';
 import type { PlacedPods } from '../placement/placed-pods.ts';
 import { ENOUGH_LEFT_MS, PATIENCE_MS } from '../placement/refused-pod.ts';
 import type { HealthAges } from './health-ages.ts';
+import { notWellThere } from './ill-pods.ts';
 import type { IllPods, IllPodsLook } from './ill-pods.ts';
 import type { MoveRecords } from './move-records.ts';
 import type { Mover } from './mover.ts';
@@ -55,6 +56,8 @@ export class UnhealthyPods {
   async #move(group: IllGroup, look: IllPodsLook, workloadUid: string, signal: AbortSignal): Promise<'again' | 'done'> {
     const { mover, ages } = this.#o;
     const { cluster, atMost } = group;
+    // In earnest nothing goes before that is so. Without it, a place elsewhere would be asked for while all pods still go to this member.
+    const wouldAvoid = this.#o.dryRun ? look.toAvoid.map(notWellThere) : [];
     let left = atMost;
     // One is told why all stay.
     const pods = atMost === 0 ? group.pods.slice(0, 1) : this.#thoseToGo(group, look);
@@ -62,7 +65,8 @@ export class UnhealthyPods {
       if (signal.aborted) return 'done';
       if (mover.restMs(pod) > 0) continue;
       const { illForMs } = ages.of(workloadUid, pod.metadata.uid ?? '');
-      const wanted = unhealthyMove(pod, cluster, illForMs, (live) => this.#recheck(live, group, look, workloadUid));
+      const recheck = (live: Pod): Recheck => this.#recheck(live, group, look, workloadUid);
+      const wanted = { ...unhealthyMove(pod, cluster, illForMs, recheck), wouldAvoid };
       if (mover.keeps(wanted)) continue;
       const outcome = await mover.move(wanted, signal);
       if (outcome === 'workloadHeld') return 'done';

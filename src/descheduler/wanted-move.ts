@@ -1,4 +1,5 @@
 import type { Pod } from '../kube/core-v1.ts';
+import type { RefusedThere } from '../placement/avoided.ts';
 import type { Displacement } from '../placement/better-place.ts';
 
 /** Why pods are moved; the label `strategy` of metrics. */
@@ -39,6 +40,8 @@ export interface WantedMove {
   readonly isOrdered?: (signal: AbortSignal) => Promise<boolean>;
   /** Whether another virtual node of the same member is a place for the pod that comes instead. */
   readonly mayStayInMember?: boolean;
+  /** In a dry run: clusters that its workload would avoid by then if the move were made. */
+  readonly wouldAvoid?: readonly RefusedThere[];
   /** Evict even if no place for the successor is known. */
   readonly leavesAnyway?: boolean;
   /** For Events: `reason` when it is moved, `heldReason` when it stays. */

@@ -13,6 +13,9 @@ export interface Avoided {
   readonly until: number;
 }
 
+/** A reason to avoid a cluster, from when on and for how long apart. */
+export type RefusedThere = Pick<Avoided, 'cluster' | 'reason' | 'message'>;
+
 /** Without what has expired; the same list if nothing has. */
 export function stillAvoided(avoided: readonly Avoided[], now: number): readonly Avoided[] {
   return avoided.some(({ until }) => until <= now) ? avoided.filter(({ until }) => until > now) : avoided;
@@ -21,7 +24,7 @@ export function stillAvoided(avoided: readonly Avoided[], now: number): readonly
 /** With one more refusal; a member that is avoided already is so for longer, never for less long, for the newest reason. */
 export function avoid(
   avoided: readonly Avoided[],
-  refusal: { cluster: string; reason: string; message: string },
+  refusal: RefusedThere,
   now: number,
   forMs: number,
 ): readonly Avoided[] {

@@ -2,7 +2,7 @@ import type { Failover } from '../api/failover.ts';
 import type { WorkloadMigration } from '../api/workload-migration.ts';
 import type { Pod } from '../kube/core-v1.ts';
 import type { Taint, Toleration } from '../kube/taints.ts';
-import type { Avoided } from './avoided.ts';
+import type { Avoided, RefusedThere } from './avoided.ts';
 import type { TypedObject } from './owner-chain.ts';
 import type { BetterPlace, Displacement } from './better-place.ts';
 import type { MemberReachability } from './lost-members.ts';
@@ -136,13 +136,10 @@ export interface PlacedPods {
   recordOf(workload: TypedObject): MoveRecord | undefined;
   avoided(workload: TypedObject): readonly Avoided[];
   /** The workload of the pod avoids a cluster, in this process, for as long as the rules of the pod say. */
-  avoid(pod: Pod, refusal: Pick<Avoided, 'cluster' | 'reason' | 'message'>): void;
+  avoid(pod: Pod, refusal: RefusedThere): void;
   rulesOf(pod: Pod): MoveRules;
-  /**
-   * Why no other cluster takes the pod that comes instead of this one. `before`: so many others need a place there first.
-   * `mayStay`: open virtual nodes of the cluster that it is in do as well.
-   */
-  whyNotElsewhere(pod: Pod, from: string, before: number, mayStay?: boolean): NoPlace | undefined;
+  /** Why no other cluster takes the pod that comes instead of this one. `before`: so many others need a place there first. */
+  whyNotElsewhere(pod: Pod, from: string, before: number, more?: ElsewhereQuestion): NoPlace | undefined;
   /** Where a pod, whole, would go instead of the cluster it is in if it came now, and has real room, for a reason that counts (all do). */
   betterPlace(pod: Pod, from: string, counts?: (reason: Displacement) => boolean): BetterPlace | undefined;
   /** What people want migrated, by namespace and name. */
@@ -163,6 +160,13 @@ export interface PlacedPods {
   follow(handlers: PlacedPodsHandlers): () => void;
   /** The same for members only. */
   followMembers(changed: () => void): () => void;
+}
+
+export interface ElsewhereQuestion {
+  /** Open virtual nodes of the cluster that it is in do as well. */
+  readonly mayStay?: boolean;
+  /** Asked as if its workload avoided these, too; nothing of it is remembered. */
+  readonly wouldAvoid?: readonly RefusedThere[];
 }
 
 export interface PlacedPodsHandlers {

@@ -4,7 +4,8 @@ import { WORKLOAD_PLACEMENTS } from '../api/workload-placement.ts';
 import type { LabelSelector, Pod } from '../kube/core-v1.ts';
 import { controllerOf } from '../kube/owner-references.ts';
 import { pause } from '../kube/timers.ts';
-import type { Avoided } from '../placement/avoided.ts';
+import { avoid } from '../placement/avoided.ts';
+import type { Avoided, RefusedThere } from '../placement/avoided.ts';
 import { betterPlace } from '../placement/better-place.ts';
 import type { BetterPlace, Displacement } from '../placement/better-place.ts';
 import type { Decision, PlacementFacts } from '../placement/decision.ts';
@@ -14,6 +15,7 @@ import { nextPlace } from '../placement/next-place.ts';
 import { workloadOf } from '../placement/owner-chain.ts';
 import type { OwnerChain, TypedObject } from '../placement/owner-chain.ts';
 import type {
+  ElsewhereQuestion,
   GoingTogether,
   MoveRecord,
   MoveRules,
@@ -191,11 +193,11 @@ export class HostPlacedPods implements PlacedPods {
     return this.#o.workloads.avoided(workload);
   }
 
-  avoid(pod: Pod, refusal: Pick<Avoided, 'cluster' | 'reason' | 'message'>): void {
+  avoid(pod: Pod, refusal: RefusedThere): void {
     const { view, workloads } = this.#o;
     const { chain, chosen } = view.selectionOf(pod);
     if (chosen === undefined) return;
-    workloads.refused(workloadOf(chain).object, refusal, Math.max(LEAST_AVOIDED_MS, chosen.placement.avoidForMs));
+    workloads.refused(workloadOf(chain).object, refusal, avoidedForMs(chosen));
   }
 
   rulesOf(pod: Pod): MoveRules {
@@ -211,12 +213,16 @@ export class HostPlacedPods implements PlacedPods {
   }
 
   /** Asked as a scheduler would ask about the pod that comes instead; `before`: so many others need a place there first. */
-  whyNotElsewhere(live: Pod, from: string, before: number, mayStay = false): NoPlace | undefined {
+  whyNotElsewhere(live: Pod, from: string, before: number, more: ElsewhereQuestion = {}): NoPlace | undefined {
     const { view, workloads, clock } = this.#o;
+    const { mayStay = false, wouldAvoid = [] } = more;
     const { chain, chosen } = view.selectionOf(live);
     if (chosen === undefined) return this.#whyNotWithoutRules(live, from, before, mayStay);
-    const avoided = workloads.avoided(workloadOf(chain).object).find((one) => one.cluster === from);
-    const { facts, decision } = this.#askAgain(live, from, chain, chosen, avoided?.until ?? clock());
+    const avoided = wouldAvoid.reduce(
+      (all, refusal) => avoid(all, refusal, clock(), avoidedForMs(chosen)),
+      workloads.avoided(workloadOf(chain).object),
+    );
+    const { facts, decision } = this.#askAgain(live, from, chain, chosen, avoided);
     const { allowed, refusals } = decision;
     const elsewhere = allowed.filter(({ cluster }) => mayStay || cluster !== from);
     if (elsewhere.some(({ cluster }) => hasRoom(facts.rooms.get(cluster)?.fits, before))) return undefined;
@@ -226,27 +232,29 @@ export class HostPlacedPods implements PlacedPods {
   }
 
   betterPlace(live: Pod, from: string, counts?: (reason: Displacement) => boolean): BetterPlace | undefined {
-    const { view, clock } = this.#o;
+    const { view } = this.#o;
     const { chain, chosen } = view.selectionOf(live);
     if (chosen === undefined) return undefined;
-    const { facts, decision } = this.#askAgain(live, from, chain, chosen, clock());
+    const { facts, decision } = this.#askAgain(live, from, chain, chosen);
     const found = betterPlace(facts, decision, from, counts);
     return found !== undefined && hasRoom(facts.rooms.get(found.cluster)?.fits, 0) ? found : undefined;
   }
 
-  /** As a scheduler would ask about the pod that comes instead. */
+  /** As a scheduler would ask about the pod that comes instead. `avoided`: by then; without it, the pod has waited for nothing. */
   #askAgain(
     live: Pod,
     from: string,
     chain: OwnerChain,
     rules: Rules,
-    avoidedUntil: number,
+    avoided?: readonly Avoided[],
   ): { facts: PlacementFacts; decision: Decision } {
     const { questions, clock } = this.#o;
-    const pod = successorOf(live, avoidedUntil, clock());
+    const now = clock();
+    const until = avoided?.find(({ cluster }) => cluster === from)?.until ?? now;
+    const pod = successorOf(live, until, now);
     const { facts } = questions.ask(pod, chain, rules, questions.everyOpenNode(pod));
     const pods = withoutOne(facts.workload.pods, facts.pod.revision, from);
-    const without = { ...facts, workload: { ...facts.workload, pods } };
+    const without = { ...facts, workload: { ...facts.workload, pods }, avoided: avoided ?? facts.avoided };
     return { facts: without, decision: nextPlace(without) };
   }
 
@@ -325,6 +333,11 @@ function ownerSpecOf(owner: TypedObject): OwnerSpec {
 /** Its pods are not to run beside those that come instead. */
 function recreates(owner: TypedObject | undefined): boolean {
   return owner !== undefined && ownerSpecOf(owner).strategy?.type === 'Recreate';
+}
+
+/** For how long pods under these rules avoid a cluster (ms). */
+function avoidedForMs({ placement }: Rules): number {
+  return Math.max(LEAST_AVOIDED_MS, placement.avoidForMs);
 }
 
 /** What is not known is no place to move a pod to. */

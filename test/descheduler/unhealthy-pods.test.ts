@@ -136,6 +136,44 @@ describe('a pod that does not get well', () => {
     );
   });
 
+  test.each([
+    ['west comes after it', TIERS],
+    ['no cluster comes first', { clusterAffinity: { clusterNames: ['east', 'west'] } }],
+    [
+      'west comes after it, once a pod has waited for others',
+      { clusterAffinity: { ...TIERS.clusterAffinity, clusterNames: ['east', 'local'], tryNextAfter: '60s' } },
+    ],
+  ])('is told in a dry run as what would go while its member has room: %s', async (_, placement) => {
+    room.dryRun = true;
+    await room.restart();
+    await place({ tolerationSeconds: 120 }, placement);
+    room.setRoom('east', 100);
+    room.setRoom('local', 0);
+    const [sick = ''] = await run({ east: 1 });
+    await run({ west: 2 });
+    await pass(2 * MINUTE_MS);
+    await ill([sick]);
+    await pass(3 * MINUTE_MS);
+    expect([room.evictions(), avoided(), room.told('UnhealthyPodStays')]).toEqual([[], [], []]);
+    expect(room.told('MoveWanted')).not.toEqual([]);
+  });
+
+  test('stays in a dry run, too, when no other cluster takes it', async () => {
+    room.dryRun = true;
+    await room.restart();
+    room.setRoom('east', 100);
+    room.setRoom('west', 0);
+    const [sick = ''] = await run({ east: 1 });
+    await run({ west: 2 });
+    await pass(2 * MINUTE_MS);
+    await ill([sick]);
+    await pass(3 * MINUTE_MS);
+    expect([room.evictions(), avoided(), room.told('MoveWanted')]).toEqual([[], [], []]);
+    expect(room.told('UnhealthyPodStays')).toEqual([
+      expect.stringMatching(/no other cluster takes it now \(.*west: 3 nodes: insufficient cpu/),
+    ]);
+  });
+
   test('that crashes over and over is ill all the time, and goes while it is not Ready', async () => {
     const [sick = ''] = await run({ east: 1 });
     await run({ west: 1 });
