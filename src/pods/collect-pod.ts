@@ -1,11 +1,4 @@
-import {
-  HOST_LABEL,
-  HOST_NAME_ANNOTATION,
-  HOST_NAMESPACE_ANNOTATION,
-  HOST_VERSION_ANNOTATION,
-  NODE_LABEL,
-  UID_LABEL,
-} from '../api/marks.ts';
+import { HOST_NAME_ANNOTATION, HOST_NAMESPACE_ANNOTATION, HOST_VERSION_ANNOTATION, UID_LABEL } from '../api/marks.ts';
 import type { Pod } from '../kube/core-v1.ts';
 import type { KubeClient } from '../kube/client.ts';
 import { isOlder } from '../kube/resource-version.ts';
@@ -16,7 +9,6 @@ import type { DeletionEvidence } from './evidence.ts';
 import { isFinished } from '../api/pod-phase.ts';
 import type { OrphanReason } from './kept-pods.ts';
 import type { PodMemory } from './pod-memory.ts';
-import type { MemberPort } from './pod-ports.ts';
 
 /** How long a host pod has to be missing, in ms, before its member pod goes when nobody saw it being deleted (I1). */
 export const MISSING_GRACE_MS = 60_000;
@@ -143,13 +135,4 @@ function judgeLiving(hostPod: Pod, memberPod: Pod): CollectVerdict {
     return { delete: true, evidence: { of, says }, gracePeriodSeconds: deletionGracePeriodSeconds };
   }
   return { delete: false, why: 'its host pod lives; the cache is behind', againMs: 1000 };
-}
-
-/** How many pods the member has of a virtual node: those of its other node pools say nothing of what vanished here. */
-export function ownPods(member: Pick<MemberPort, 'pods'>, hostId: string, nodeName: string): number {
-  let count = 0;
-  for (const { metadata } of member.pods.values()) {
-    if (metadata.labels?.[HOST_LABEL] === hostId && metadata.labels[NODE_LABEL] === nodeName) count += 1;
-  }
-  return count;
 }

@@ -15,7 +15,7 @@ export interface KeptPodsOptions {
   hostPods: Informer<Pod>;
   member: Pick<MemberPort, 'pods'>;
   nodeName: string;
-  copies: Pick<OwnCopies, 'hostKeyOf'>;
+  copies: Pick<OwnCopies, 'all' | 'hostKeyOf'>;
   /** The deletion breaker was open when a former process ended. */
   breakerOpen?: boolean;
   /** What the deletion breaker has permitted in this process, see {@link DeletionPermits}. */
@@ -98,8 +98,8 @@ export class KeptPods {
 
   /** Whether there are member pods of this virtual node whose host pods are out of sight. */
   #hasOrphans(): boolean {
-    const { member, hostPods, copies } = this.#o;
-    for (const pod of member.pods.values()) {
+    const { hostPods, copies } = this.#o;
+    for (const pod of copies.all) {
       const key = pod.metadata.deletionTimestamp === undefined ? copies.hostKeyOf(pod) : undefined;
       if (key !== undefined && hostPods.get(key) === undefined) return true;
     }

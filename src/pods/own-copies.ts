@@ -2,6 +2,7 @@ import { HOST_LABEL, HOST_NAME_ANNOTATION, HOST_NAMESPACE_ANNOTATION, NODE_LABEL
 import type { Pod } from '../kube/core-v1.ts';
 import { keyFor, splitKey } from '../kube/object.ts';
 import { mirroredUid } from './host-status.ts';
+import { VIRTUAL_NODE_INDEX } from './pod-indexes.ts';
 import { HOST_POD_INDEX, type MemberPort, type NamespacesPort } from './pod-ports.ts';
 
 /** Which of our member pods for one key counts, and one that must not be beside it. */
@@ -31,6 +32,11 @@ export class OwnCopies {
     if (labels?.[HOST_LABEL] !== this.#o.hostId || labels[NODE_LABEL] !== this.#o.nodeName) return undefined;
     const name = annotations?.[HOST_NAME_ANNOTATION];
     return name === undefined ? undefined : keyFor(annotations?.[HOST_NAMESPACE_ANNOTATION], name);
+  }
+
+  /** Our member pods of this virtual node: those of other node pools of the member say nothing of it. */
+  get all(): readonly Pod[] {
+    return this.#o.member.pods.byIndex(VIRTUAL_NODE_INDEX, this.#o.nodeName);
   }
 
   /** Our member pods of that key. */

@@ -9,7 +9,7 @@ import type { Informer } from '../kube/informer.ts';
 import { keyOf } from '../kube/object.ts';
 import { PODS } from '../kube/resource.ts';
 import { get } from '../kube/verbs.ts';
-import { asOfNow, judgeOrphan, MISSING_GRACE_MS, ownPods } from './collect-pod.ts';
+import { asOfNow, judgeOrphan, MISSING_GRACE_MS } from './collect-pod.ts';
 import type { Action } from './decide.ts';
 import { waitOf, withAnswer } from './deletion-pace.ts';
 import type { DeletionEvidence } from './evidence.ts';
@@ -17,6 +17,7 @@ import { HostPodChanged, HostStatusWriter } from './host-status-writer.ts';
 import { mirroredUid } from './host-status.ts';
 import { IntentWriter } from './intent-writer.ts';
 import type { KeptPods } from './kept-pods.ts';
+import type { OwnCopies } from './own-copies.ts';
 import { PodCreation } from './pod-creation.ts';
 import { PodEnding } from './pod-ending.ts';
 import { PodHolds } from './pod-holds.ts';
@@ -62,6 +63,7 @@ export interface PodActorOptions {
   clock: () => number;
   /** In ms. */
   monotonic: () => number;
+  copies: Pick<OwnCopies, 'all'>;
   kept: KeptPods;
   returned: Pick<ReturnedCopies, 'failed'>;
   invariants: Invariants;
@@ -236,7 +238,7 @@ export class PodActor {
     memory: PodMemory,
     signal: AbortSignal,
   ): Promise<Next> {
-    const { host, nodeName, hostPods, member, kept, monotonic, logger, hostId } = this.#o;
+    const { host, nodeName, hostPods, member, kept, monotonic, logger, copies } = this.#o;
     const { breaker } = kept;
     const judged = await judgeOrphan(
       memberPod,
@@ -249,7 +251,7 @@ export class PodActor {
         keptBefore: (uid) => kept.reasonOf(uid),
         breaker,
         isThere: () => member.pods.get(keyOf(memberPod))?.metadata.uid === memberPod.metadata.uid,
-        ownPods: () => ownPods(member, hostId, nodeName),
+        ownPods: () => copies.all.length,
         missingGraceMs: this.#o.missingGraceMs ?? MISSING_GRACE_MS,
         confirmHost: this.#o.confirmHost ?? (() => Promise.resolve(true)),
         monotonic,

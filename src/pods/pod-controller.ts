@@ -20,7 +20,7 @@ import { UndeletedCopies, type UndeletedCopiesOptions, type UndeletedList } from
 
 export interface PodControllerOptions
   extends
-    Omit<PodActorOptions, 'fencing' | 'overrides' | 'kept' | 'returned' | 'clock' | 'monotonic'>,
+    Omit<PodActorOptions, 'copies' | 'fencing' | 'overrides' | 'kept' | 'returned' | 'clock' | 'monotonic'>,
     Pick<GatheredFactsOptions, 'network' | 'daemonSets' | 'podsUnreadyAfterMs' | 'frozen'>,
     Pick<KeptPodsOptions, 'breakerOpen' | 'permits'>,
     Pick<UndeletedCopiesOptions, 'memberNodes'> {
@@ -93,7 +93,7 @@ export class PodController {
     this.#undeleted = new UndeletedCopies(common);
     const parts = { ...common, overrides: this.#overrides, returned: this.#returned };
     this.#facts = new GatheredFacts(parts);
-    this.#actor = new PodActor({ ...parts, kept: this.#kept });
+    this.#actor = new PodActor({ ...parts, copies, kept: this.#kept });
   }
 
   /** Works until the signal aborts; then lets the actions under way end. The caches are run by their owners. */
@@ -146,7 +146,7 @@ export class PodController {
     const sees = !stoodStill && frozen() === undefined && hostPods.hasSynced && member.pods.hasSynced;
     this.#kept.restBreaker(sees);
     if (!sees) return;
-    for (const pod of member.pods.values()) {
+    for (const pod of this.#copies.all) {
       const key = this.#copies.hostKeyOf(pod);
       if (key === undefined || !this.#deletions.isForgotten(pod, hostPods.get(key), this.#memories.of(key))) continue;
       invariants.violated('I14', 'a deletion that nobody looked after', { pod: key, uid: pod.metadata.uid });

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import { HOST_NAME_ANNOTATION, NODE_LABEL } from '../../src/api/marks.ts';
-import { ownPods } from '../../src/pods/collect-pod.ts';
+import { OwnCopies } from '../../src/pods/own-copies.ts';
 import { HOST_ID, hostPod, memberPod } from '../fixtures/pods.ts';
 import { eachInPodWorld, type PodWorld } from '../fixtures/pod-world.ts';
 
@@ -20,9 +20,15 @@ async function orphans(count: number, node = 'east'): Promise<void> {
 it('the allowance is by the pods of the virtual node, whatever other node pools of the member run', async () => {
   await orphans(30);
   await orphans(300, 'west');
-  expect(ownPods({ pods: world.memberPods.informer }, HOST_ID, 'east')).toBe(0);
+  const copies = new OwnCopies({
+    member: { pods: world.memberPods.informer },
+    hostId: HOST_ID,
+    nodeName: 'east',
+    namespaces: { memberNamespaceOf: (namespace) => namespace },
+  });
+  expect(copies.all.length).toBe(0);
   await world.start();
-  expect(ownPods({ pods: world.memberPods.informer }, HOST_ID, 'east')).toBe(30);
+  expect(copies.all.length).toBe(30);
   await world.follow(180_000);
   expect(world.controller.orphanedPods).toMatchObject({ open: true });
   expect(world.member.requests('DELETE').length).toBeLessThanOrEqual(5);
