@@ -100,6 +100,8 @@ interface Divided {
   readonly facts: PlacementFacts;
   /** Pods of the revision without a place. */
   readonly open: number;
+  /** All that are there, of whatever revision. */
+  readonly own: readonly Pod[];
 }
 
 function* dividedIn(state: State): Generator<Divided> {
@@ -117,7 +119,7 @@ function* dividedIn(state: State): Generator<Divided> {
     if (facts === undefined || replicas === undefined) continue;
     const own = there.filter((one) => workloadOf(chainOf(state, one)).object.metadata.uid === object.metadata.uid);
     const open = own.filter((one) => one.spec.nodeName === undefined && revisionOf(one) === revisionOf(pod)).length;
-    yield { object, pod, replicas, facts, open };
+    yield { object, pod, replicas, facts, open, own };
   }
 }
 
@@ -143,7 +145,7 @@ export function divisions(
   const rooms = new Rooms(state);
   const wrong: string[] = [];
   let [divisible, looked, plans, byRoom] = [0, 0, 0, 0];
-  for (const { object, pod, replicas, facts, open } of dividedIn(state)) {
+  for (const { object, pod, replicas, facts, open, own } of dividedIn(state)) {
     if (!canBeWrong(facts, replicas)) continue;
     divisible += 1;
     const { division } = facts.placement;
@@ -169,7 +171,9 @@ export function divisions(
       const isOver = [...here].some(([name, count]) => count > (exact.get(name) ?? 0));
       const { time = '', message = '' } = told?.lastDecision ?? {};
       if (isOver)
-        wrong.push(`${about}, ${open} waiting: ${inWords(here)}, not ${inWords(exact)}; decided ${time}: ${message}`);
+        wrong.push(
+          `${about}, ${open} waiting: ${inWords(here)}, not ${inWords(exact)}; decided ${time}: ${message}; ${own.map(inShort).join(', ')}`,
+        );
     } else if (open === 0) {
       if (inWords(here) !== inWords(targets))
         wrong.push(`${about}: ${inWords(here)}, and it was to be ${inWords(targets)}`);
@@ -180,6 +184,13 @@ export function divisions(
     }
   }
   return { wrong, looked, divisible, plans, byRoom };
+}
+
+/** Which revision it is of, where it is, and since when. */
+function inShort(pod: Pod): string {
+  const { metadata, spec, status } = pod;
+  const bound = status?.conditions?.find(({ type }) => type === 'PodScheduled')?.lastTransitionTime ?? '';
+  return `${revisionOf(pod) ?? ''} on ${spec.nodeName ?? 'no node'} (made ${metadata.creationTimestamp ?? ''}, bound ${bound})`;
 }
 
 /** Whether a pod of it could be where it must not: what may be anywhere, in any number, is in no wrong place. */
