@@ -107,7 +107,11 @@ async function calm(
       const divided = divisions(now, disturbed, changed);
       const evicted = evictions(now, history, preemptions, { since, backAt });
       const stayed = escapes(now, history);
-      wrong = [waits, divided, evicted, stayed].flatMap((verdict) => verdict.wrong);
+      // A member that is not back yet would be lost for what the next round does, and nobody would know.
+      const away = now.clusters.flatMap(({ name, unavailable }) =>
+        unavailable === undefined ? [] : [`member ${name} is not back: ${unavailable}`],
+      );
+      wrong = [...away, ...[waits, divided, evicted, stayed].flatMap((verdict) => verdict.wrong)];
       lasting.saw(wrong);
       if (wrong.length > 0) {
         last = wrong;
