@@ -135,12 +135,14 @@ export interface DivisionVerdict extends Verdict {
 /**
  * Where pods are is what the division says, worked out from nothing. `disturbed`: workloads, by UID, whose pods came while rules or
  * clusters were others, and are not moved for that; of these only the plan is compared. `changed`: those divided by room of which
- * it is not known any more what room there was; these are only where their own WorkloadPlacement says.
+ * it is not known any more what room there was; these are only where their own WorkloadPlacement says. `dividedOtherwise`: those that got pods while
+ * clusters were others. Preferences without `rebalance` keep what they gave then, through roll-outs, too: their own plan counts.
  */
 export function divisions(
   state: State,
   disturbed: ReadonlyMap<string, string>,
   changed: ReadonlySet<string>,
+  dividedOtherwise: ReadonlySet<string>,
 ): DivisionVerdict {
   const rooms = new Rooms(state);
   const wrong: string[] = [];
@@ -166,7 +168,10 @@ export function divisions(
     if (division.kind === 'none')
       wrong.push(...tooManyInTier(facts, here, replicas).map((what) => `${about}: ${what}`));
     else if (isFixed) {
-      const bare = { ...facts, workload: { ...facts.workload, pods: new Map() }, remembered: undefined };
+      const keeps =
+        division.kind === 'preferences' && !division.rebalance && dividedOtherwise.has(object.metadata.uid ?? '');
+      const remembered = keeps ? facts.remembered : undefined;
+      const bare = { ...facts, workload: { ...facts.workload, pods: new Map() }, remembered };
       const exact = refreshPlan(bare).targets ?? new Map<string, number>();
       const isOver = [...here].some(([name, count]) => count > (exact.get(name) ?? 0));
       const { time = '', message = '' } = told?.lastDecision ?? {};

@@ -31,6 +31,8 @@ const random = new RandomScheduling(SEED);
 const preemptions = new Map<string, Set<string>>();
 /** Workloads, by UID, whose pods may be elsewhere than a division from nothing would have them, with the reason. */
 const disturbed = new Map<string, string>();
+/** UIDs of those that got pods, or lost some, while rules or clusters were others. */
+const dividedOtherwise = new Set<string>();
 /** UIDs of those divided by room of which it is not known any more what room there was when their pods came. */
 const changed = new Set<string>();
 /** Of all workloads that could be in a wrong place, the part that is compared with its division: in each round, and in all of them. */
@@ -67,7 +69,9 @@ function disturbSince(state: State, since: number, reason: string): void {
   for (const pod of state.pods) {
     const placed = pod.status?.conditions?.find(({ type }) => type === 'PodScheduled')?.lastTransitionTime;
     if (![pod.metadata.creationTimestamp, placed].some((time) => Date.parse(time ?? '') >= since)) continue;
-    disturbed.set(workloadOf(chainOf(state, pod)).object.metadata.uid ?? '', reason);
+    const { uid = '' } = workloadOf(chainOf(state, pod)).object.metadata;
+    disturbed.set(uid, reason);
+    dividedOtherwise.add(uid);
   }
 }
 
@@ -104,7 +108,7 @@ async function calm(
       if (losses() > lossesBefore) disturbSince(now, since, 'a member was lost meanwhile');
       noteEvicted(now, since, shrunk);
       const waits = waiting(now);
-      const divided = divisions(now, disturbed, changed);
+      const divided = divisions(now, disturbed, changed, dividedOtherwise);
       const evicted = evictions(now, history, preemptions, { since, backAt });
       const stayed = escapes(now, history);
       // A member that is not back yet would be lost for what the next round does, and nobody would know.
@@ -166,6 +170,7 @@ function note(before: State, round: Round): void {
   }
   for (const [uid, reason] of round.disturbed) disturbed.set(uid, reason);
   for (const uid of round.changed) changed.add(uid);
+  for (const uid of round.lost ? [...round.shrunk, ...round.rolledOut] : []) dividedOtherwise.add(uid);
   // All of its pods are made anew, by the rules and in the clusters that there are.
   if (!round.lost) for (const uid of round.rolledOut) if (!round.disturbed.has(uid)) disturbed.delete(uid);
 }
