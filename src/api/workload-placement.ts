@@ -129,7 +129,9 @@ const status = z
     updatedAt: time('When this was written last.').exactOptional(),
     conditions: conditions('Placed: every pod has a place.'),
   })
-  .describe('What Spillway found and planned. Written by Spillway only, at most every 10 seconds.');
+  .describe(
+    'What Spillway found and planned. Written by Spillway only, at most every 10 seconds; targets that only follow clusters after a minute.',
+  );
 
 export type WorkloadPlacementSpec = z.output<typeof spec>;
 export type WorkloadPlacementStatus = z.output<typeof status>;

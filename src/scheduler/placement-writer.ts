@@ -19,6 +19,11 @@ import type { WorkloadState } from './workload-state.ts';
 
 /** Between two writes of one object, in ms. */
 const PACE_MS = 10_000;
+/**
+ * How long clusters must be others before a plan that follows them is written while no pod comes or goes, in ms: each loss of a
+ * member would be two writes for every workload with a share in it, though most are back by then.
+ */
+const PLAN_ALONE_MS = 60_000;
 /** Times in objects are in whole seconds. */
 const ROUNDED_OFF_MS = 999;
 
@@ -35,13 +40,16 @@ export interface PlacementWriterOptions {
 
 /**
  * Keeps the WorkloadPlacement of each workload under rules: at most one write in ten seconds, none without news. Plans are
- * brought up to date with it, so that they follow members and policies without a pod that asks.
+ * brought up to date with it, so that they follow members and policies without a pod that asks; what is written of a plan alone
+ * may be a minute old, as it follows from the plan before and from the clusters.
  */
 export class PlacementWriter {
   readonly #o: PlacementWriterOptions;
   readonly #plans: PlanRefresh;
   /** By UID of the workload, when its object was written last; before the life of this process as the object says. */
   readonly #written = new Map<string, number>();
+  /** By UID of the workload, since when nothing but its plan is other than what is written; wall clock in ms. */
+  readonly #planAlone = new Map<string, number>();
 
   constructor(options: PlacementWriterOptions) {
     this.#o = options;
@@ -55,6 +63,7 @@ export class PlacementWriter {
     // Kubernetes collects the object of a workload that is gone: it owns it.
     if (workload === undefined) {
       this.#written.delete(workloadUid);
+      this.#planAlone.delete(workloadUid);
       this.#plans.forget(workloadUid);
       return undefined;
     }
@@ -75,12 +84,34 @@ export class PlacementWriter {
     const now = clock();
     const ends = workloads.avoided(ruled.object).map(({ until }) => until - now);
     const next = ends.length === 0 ? undefined : { requeueAfterMs: Math.min(...ends) };
-    if (own !== undefined && jsonEqual(ownPart(own), status)) return next;
-    const rest = this.#lastWrite(workloadUid, own) + PACE_MS - now;
+    if (own !== undefined && jsonEqual(ownPart(own), status)) {
+      this.#planAlone.delete(workloadUid);
+      return next;
+    }
+    const paced = this.#lastWrite(workloadUid, own) + PACE_MS - now;
+    const rest = Math.max(paced, this.#untilPlanCounts(workloadUid, own, status));
     if (rest > 0) return { requeueAfterMs: rest };
     this.#written.set(workloadUid, now);
+    this.#planAlone.delete(workloadUid);
     await this.#write(ruled.object, before, { ...status, updatedAt: timestamp(now) }, signal);
     return next;
+  }
+
+  /** How long to wait, in ms, as the plan may soon be again what it was. */
+  #untilPlanCounts(
+    workloadUid: string,
+    own: WorkloadPlacementStatus | undefined,
+    status: WorkloadPlacementStatus,
+  ): number {
+    if (own === undefined || !jsonEqual(aboutPods(own), aboutPods(status))) {
+      this.#planAlone.delete(workloadUid);
+      return 0;
+    }
+    const now = this.#o.clock();
+    // A clock that was set back begins anew.
+    const since = Math.min(this.#planAlone.get(workloadUid) ?? now, now);
+    this.#planAlone.set(workloadUid, since);
+    return since + PLAN_ALONE_MS - now;
   }
 
   /** Wall clock in ms; by another process too. Its clock may be ahead: that only says that there was a write. */
@@ -174,6 +205,20 @@ export class PlacementWriter {
 function ownPart(status: WorkloadPlacementStatus): WorkloadPlacementStatus {
   const { updatedAt: _, moves: _theirs, ...rest } = status;
   return rest;
+}
+
+/** What changes with pods, rules and refusals, and not with the clusters alone. */
+function aboutPods({
+  policy,
+  revision,
+  replicas,
+  placed,
+  waiting,
+  where,
+  avoided,
+  lastDecision,
+}: WorkloadPlacementStatus): object {
+  return { policy, revision, replicas, placed, waiting, where, avoided, lastDecision };
 }
 
 /** A decision that says the same as the one before is no news, and neither is a plan that is still the same. */

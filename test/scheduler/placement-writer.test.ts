@@ -104,6 +104,48 @@ describe('at most one write in ten seconds', () => {
   });
 });
 
+describe('a plan that changes while no pod comes or goes', () => {
+  const cordon = async (unschedulable: boolean): Promise<void> => {
+    room.editMember('west', { spec: { unschedulable } });
+    const { nodes } = room.process.view;
+    const west = () => nodes.clusters().find(({ name }) => name === 'west');
+    await room.seen('the member is seen', () => (west()?.unavailable !== undefined) === unschedulable);
+  };
+  const targets = (): string[] => (room.placementOf('web')?.status?.clusters ?? []).map(({ name }) => name);
+
+  test('is not written when the member is back within a minute, and is when it is not', async () => {
+    await bringUpToDate();
+    await stored();
+    expect(targets()).toEqual(['east', 'local', 'west']);
+    room.now += 3_600_000;
+    await cordon(true);
+    expect(await bringUpToDate()).toEqual({ requeueAfterMs: 60_000 });
+    room.now += 59_000;
+    expect(await bringUpToDate()).toEqual({ requeueAfterMs: 1_000 });
+    await cordon(false);
+    await bringUpToDate();
+    expect(writes()).toBe(1);
+    await cordon(true);
+    expect(await bringUpToDate()).toEqual({ requeueAfterMs: 60_000 });
+    room.now += 60_000;
+    await bringUpToDate();
+    expect(writes()).toBe(2);
+    expect(targets()).toEqual(['east', 'local']);
+  });
+
+  test('is written at once with the first pod that comes', async () => {
+    await bringUpToDate();
+    await stored();
+    room.now += 3_600_000;
+    await cordon(true);
+    await bringUpToDate();
+    await room.run(set, { local: 1 });
+    await bringUpToDate();
+    expect(writes()).toBe(2);
+    expect(targets()).toEqual(['east', 'local']);
+  });
+});
+
 describe('who is avoided', () => {
   test('is known to the next process, until its time is over', async () => {
     room.process.workloads.refused(deployment, REFUSAL, AVOID_MS);
