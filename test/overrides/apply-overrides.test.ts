@@ -390,6 +390,101 @@ describe('privileges', () => {
       }),
       'sysctl net.core.somaxconn',
     ],
+    ['processes of the node', gain({ path: '/spec/hostPID', operator: 'add', value: true }), 'hostPID'],
+    ['shared memory of the node', gain({ path: '/spec/hostIPC', operator: 'add', value: true }), 'hostIPC'],
+    [
+      'files of the group of root',
+      gain({ path: '/spec/securityContext', operator: 'add', value: { fsGroup: 0 } }),
+      'group 0',
+    ],
+    [
+      'the group of root beside others',
+      gain({ path: '/spec/securityContext', operator: 'add', value: { supplementalGroups: [7, 0] } }),
+      'group 0',
+    ],
+    [
+      'a certificate of the pod',
+      gain({
+        path: '/spec/volumes',
+        operator: 'add',
+        value: [{ name: 'p', projected: { sources: [{ podCertificate: { signerName: 'x/y', keyType: 'ED25519' } }] } }],
+      }),
+      'podCertificate of "x/y"',
+    ],
+    [
+      'what it may become',
+      gain({ path: '/spec/containers/0/securityContext', operator: 'add', value: { allowPrivilegeEscalation: true } }),
+      'allowPrivilegeEscalation',
+    ],
+    [
+      'all calls of the kernel',
+      gain({
+        path: '/spec/containers/0/securityContext',
+        operator: 'add',
+        value: { seccompProfile: { type: 'Unconfined' } },
+      }),
+      'seccompProfile Unconfined',
+    ],
+    [
+      'a container without AppArmor',
+      gain({
+        path: '/spec/containers/0/securityContext',
+        operator: 'add',
+        value: { appArmorProfile: { type: 'Unconfined' } },
+      }),
+      'appArmorProfile Unconfined',
+    ],
+    [
+      'the same for all of the pod',
+      gain({ path: '/spec/securityContext', operator: 'add', value: { appArmorProfile: { type: 'Unconfined' } } }),
+      'appArmorProfile Unconfined',
+    ],
+    [
+      'a type of SELinux',
+      gain({ path: '/spec/securityContext', operator: 'add', value: { seLinuxOptions: { type: 'spc_t' } } }),
+      'seLinuxOptions',
+    ],
+    [
+      'processes of a Windows node',
+      gain({
+        path: '/spec/containers/0/securityContext',
+        operator: 'add',
+        value: { windowsOptions: { hostProcess: true } },
+      }),
+      'hostProcess',
+    ],
+    [
+      'a service account by its old name',
+      gain({ path: '/spec/serviceAccount', operator: 'add', value: 'admin' }),
+      'serviceAccount "admin"',
+    ],
+    [
+      'a probe of another host at the start',
+      gain({
+        path: '/spec/containers/0/startupProbe',
+        operator: 'add',
+        value: { httpGet: { host: '10.0.0.1', port: 1 } },
+      }),
+      'httpGet host "10.0.0.1"',
+    ],
+    [
+      'one for readiness',
+      gain({
+        path: '/spec/containers/0/readinessProbe',
+        operator: 'add',
+        value: { tcpSocket: { host: '10.0.0.1', port: 1 } },
+      }),
+      'tcpSocket host "10.0.0.1"',
+    ],
+    [
+      'a hook that calls another host at the start',
+      gain({
+        path: '/spec/containers/0/lifecycle',
+        operator: 'add',
+        value: { postStart: { tcpSocket: { host: '10.0.0.1', port: 1 } } },
+      }),
+      'tcpSocket host "10.0.0.1"',
+    ],
     [
       'an init container with all of it',
       rules({
@@ -553,6 +648,41 @@ describe('restrictions', () => {
     expect(apply([cluster('a', spec)], RESTRICTED).applied).toHaveLength(1);
   });
 
+  it.each([
+    ['groups', { supplementalGroups: [7] }, { supplementalGroups: [8] }, 'supplementalGroups [7]'],
+    [
+      'that groups of the image do not count',
+      { supplementalGroupsPolicy: 'Strict' },
+      { supplementalGroupsPolicy: 'Merge' },
+      'supplementalGroupsPolicy "Strict"',
+    ],
+    [
+      'settings of the kernel',
+      { sysctls: [{ name: 'a', value: '1' }] },
+      { sysctls: [{ name: 'a', value: '2' }] },
+      'sysctls',
+    ],
+    ['AppArmor', { appArmorProfile: { type: 'RuntimeDefault' } }, {}, 'appArmorProfile RuntimeDefault'],
+    [
+      'a profile, for another one',
+      { seccompProfile: { type: 'Localhost', localhostProfile: 'tight' } },
+      { seccompProfile: { type: 'Localhost', localhostProfile: 'lax' } },
+      'seccompProfile Localhost "tight"',
+    ],
+    [
+      'a user of Windows',
+      { windowsOptions: { runAsUserName: 'ContainerUser' } },
+      { windowsOptions: {} },
+      'runAsUserName "ContainerUser"',
+    ],
+  ])('%s that the pod says for all: taken away only by a ClusterOverridePolicy', (_what, before, after, name) => {
+    const pod = rendered(webPod({ securityContext: before }));
+    const spec = patched({ path: '/spec/securityContext', operator: 'replace', value: after });
+    const { message } = refusal([namespaced('a', spec)], pod);
+    expect(message).toContain(`only a ClusterOverridePolicy may take ${name}`);
+    expect(apply([cluster('a', spec)], pod).applied).toHaveLength(1);
+  });
+
   it('an AppArmor profile too that is said the old way, for another one', () => {
     const key = 'container.apparmor.security.beta.kubernetes.io/app';
     const made = rendered();
@@ -561,6 +691,8 @@ describe('restrictions', () => {
       rules({ overriders: { annotationsOverrider: [{ operator: 'add', value: { [key]: value } }] } });
     expect(refusal([namespaced('a', to('localhost/lax'))], pod).message).toContain(`take annotation ${key}`);
     expect(apply([namespaced('a', to('runtime/default'))], pod).applied).toHaveLength(1);
+    const open = { ...made, metadata: { ...made.metadata, annotations: { [key]: 'unconfined' } } };
+    expect(apply([namespaced('a', to('runtime/default'))], open).applied).toHaveLength(1);
   });
 
   it('sandboxes too', () => {
