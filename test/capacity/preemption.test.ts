@@ -153,6 +153,10 @@ test('are wherever they are, where only a cap is in the way', () => {
   expect(victimsOf(capacity, asks('2'), [candidate('a1', 5), candidate('b1')])).toEqual(['b1']);
   expect(victimsOf(capacity, asks('2'), [candidate('a1', 5)])).toEqual(['a1']);
   expect(victimsOf(capacity, asks('5'), [candidate('a1', 5)])).toBeUndefined();
+  // No node alone has pods enough for that.
+  const both = member(['a', 'b'], { caps: parseAmounts({ cpu: '6' }) });
+  for (const node of ['a', 'b']) both.podHandler.added(ours(`${node}1`, '3', node));
+  expect(victimsOf(both, asks('5'), [candidate('a1'), candidate('b1')])?.toSorted()).toEqual(['a1', 'b1']);
 });
 
 test('are on no node whose other pods keep the new one away', () => {
