@@ -125,5 +125,11 @@ describe('poolsOf', () => {
     expect(rest).toMatchObject({ virtualNode: 'east-rest', nodeSelector: {} });
     expect(formatAmounts(rest?.headroom ?? new Map())).toEqual({ cpu: '2' });
     expect(formatAmounts(rest?.caps ?? new Map())).toEqual({ memory: '1Gi' });
+    const dedicated = { key: 'nvidia.com/gpu', value: 'present', effect: 'NoSchedule' };
+    const soft = { key: 'spot', effect: 'PreferNoSchedule' };
+    const [tainted, plain] = poolsOf(
+      member({ virtualNodes: [{ name: 'gpu', taints: [dedicated, soft] }, { name: 'rest' }] }),
+    );
+    expect([tainted?.taints, plain?.taints]).toEqual([[dedicated], []]);
   });
 });
