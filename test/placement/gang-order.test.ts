@@ -108,7 +108,8 @@ describe('a pod whose gang has its place', () => {
 
   it('has to be of a gang', () => {
     const one = fleet({ clusterAffinity: { ...tier('a', { tryNextAfter: '1h' }), overflowAffinities: [tier('b')] } });
-    one.impossible = { a: 'x' };
-    expect(allowed(one, { ...marks, labels: {} })).toEqual(one.decide().allowed.map(({ cluster: name }) => name));
+    one.room = { a: 0, b: 9 };
+    expect(allowed(one)).toEqual(['b']);
+    expect(allowed(one, { ...marks, labels: {} })).toEqual([]);
   });
 });
