@@ -48,6 +48,23 @@ describe('what a new pod gets', () => {
     ]);
   });
 
+  it('leaves an ORed term without lines as it is, which matches no node', () => {
+    const spec = (...nodeSelectorTerms: object[]): object => ({
+      tolerations: [{ operator: 'Exists' }],
+      affinity: { nodeAffinity: { requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms } } },
+    });
+    const of = (...terms: object[]): unknown[] =>
+      systemPodDefaults(podOf({ what: '', namespace: 'kube-system', spec: spec(...terms), gets: [] })).map(
+        ({ value }) => value,
+      );
+    const linux = { key: 'kubernetes.io/os', operator: 'In', values: ['linux'] };
+    const stay = { key: 'spillway.dev/member', operator: 'DoesNotExist' };
+    expect(of({})).toEqual([]);
+    expect(of({}, { matchExpressions: [linux] })).toEqual([
+      { nodeSelectorTerms: [{}, { matchExpressions: [linux, stay] }] },
+    ]);
+  });
+
   it.each([
     ['a number', 5],
     ['a list', []],
