@@ -96,6 +96,7 @@ describe('a user says what goes down', () => {
       { key: 'a', operator: 'Exists' },
       { key: 'b', value: 'x', effect: 'NoSchedule' },
       { key: 'c', operator: 'Exists', effect: 'NoExecute', tolerationSeconds: 60 },
+      { key: 'd', effect: 'NoSchedule' },
     ];
     const within = [
       { key: 'a', value: 'y' },
@@ -117,6 +118,8 @@ describe('a user says what goes down', () => {
       { key: 'b', value: 'z', effect: 'NoSchedule' },
       { key: 'c', operator: 'Exists', effect: 'NoExecute', tolerationSeconds: 61 },
       { key: 'c', operator: 'Exists', effect: 'NoExecute' },
+      // Whatever the value, where the pod has the empty one only.
+      { key: 'd', operator: 'Exists', effect: 'NoSchedule' },
     ]) {
       const { reason, message } = refused(annotated({ tolerations: [beyond] }, { tolerations }), EAST);
       expect(reason).toBe('InvalidMemberConstraints');
