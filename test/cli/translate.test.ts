@@ -171,6 +171,45 @@ describe('placement of Karmada', () => {
       [],
     ],
     [
+      'tolerations of people for a time',
+      {
+        clusterAffinity: TO_EAST,
+        clusterTolerations: [{ key: 'lent', operator: 'Exists', effect: 'NoExecute', tolerationSeconds: 60 }],
+      },
+      {
+        clusterAffinity: TO_EAST,
+        clusterTolerations: [{ key: 'lent', operator: 'Exists', effect: 'NoExecute', tolerationSeconds: 60 }],
+      },
+      [],
+      ['spec.placement.clusterTolerations[0].tolerationSeconds'],
+    ],
+    [
+      'groups beside static weights, which Karmada passes over',
+      {
+        clusterAffinity: TO_EAST,
+        spreadConstraints: [{ spreadByField: 'region', minGroups: 2 }],
+        replicaScheduling: divided({ replicaDivisionPreference: 'Weighted' }),
+      },
+      {
+        clusterAffinity: TO_EAST,
+        spreadConstraints: [{ spreadByField: 'region', minGroups: 2 }],
+        replicaScheduling: divided({ replicaDivisionPreference: 'Weighted' }),
+      },
+      [],
+      ['spec.placement.spreadConstraints'],
+    ],
+    ...[
+      { replicaDivisionPreference: 'Aggregated' },
+      { replicaDivisionPreference: 'Weighted', weightPreference: { dynamicWeight: 'AvailableReplicas' } },
+    ].map((division): [string, object, object, string[], string[]] => {
+      const same = {
+        clusterAffinity: TO_EAST,
+        spreadConstraints: [{ spreadByField: 'cluster', minGroups: 2 }],
+        replicaScheduling: divided(division),
+      };
+      return [`groups beside ${JSON.stringify(division)}`, same, same, [], []];
+    }),
+    [
       'affinity of workloads',
       { clusterAffinity: TO_EAST, workloadAffinity: { affinity: {} } },
       { clusterAffinity: TO_EAST },

@@ -1,4 +1,4 @@
-import { listOf, textOf, type JsonRecord } from '../../kube/json-fields.ts';
+import { listOf, recordOf, textOf, type JsonRecord } from '../../kube/json-fields.ts';
 import { Fields, given } from './fields.ts';
 import { failoverFrom, type LostMemberRule } from './karmada-failover.ts';
 import type { Remarks } from './remarks.ts';
@@ -80,6 +80,11 @@ function placementFrom(from: Fields, remarks: Remarks): { placement: JsonRecord;
   const spreadConstraints = spreadFrom(from, remarks);
   const named = groups.length > 0 ? [] : listOf(clusterAffinity['clusterNames']);
   const replicaScheduling = divisionFrom(from, named.length === 1, remarks);
+  if (spreadConstraints.length > 0 && hasStaticWeights(replicaScheduling))
+    remarks.differs(
+      from.of('spreadConstraints'),
+      'hold with static weights, too, which Karmada divides by as if there were none: leave them out to keep its division',
+    );
   from.end();
   const placement = given({
     ...(groups.length > 0 ? { clusterAffinities: groups } : { clusterAffinity }),
@@ -96,6 +101,12 @@ function singleAffinity(from: Fields): JsonRecord {
   return one;
 }
 
+/** Karmada takes weights that are not said for equal ones, and those of a list for what they are, unless room decides. */
+function hasStaticWeights(replicaScheduling: JsonRecord | undefined): boolean {
+  if (replicaScheduling === undefined || replicaScheduling['replicaDivisionPreference'] === 'Aggregated') return false;
+  return recordOf(replicaScheduling['weightPreference'])?.['dynamicWeight'] === undefined;
+}
+
 /** Taints that Karmada puts on a Cluster by itself. For the first one a rule of failover stands here, for the second one nothing. */
 const UNREACHABLE = 'cluster.karmada.io/unreachable';
 const NOT_READY = 'cluster.karmada.io/not-ready';
@@ -106,9 +117,16 @@ function tolerationsFrom(from: Fields, remarks: Remarks): { tolerations: JsonRec
     const one = toleration.same('key', 'operator', 'value', 'effect', 'tolerationSeconds');
     toleration.end();
     const key = textOf(one['key']);
-    if (key !== UNREACHABLE && key !== NOT_READY) return [one];
     const { effect, tolerationSeconds } = one;
     const isForATime = typeof tolerationSeconds === 'number';
+    if (key !== UNREACHABLE && key !== NOT_READY) {
+      if (isForATime)
+        remarks.differs(
+          toleration.of('tolerationSeconds'),
+          'lets pods stay for so long; new ones do not come, as they would be moved out again',
+        );
+      return [one];
+    }
     if (effect === 'NoSchedule') {
       remarks.lost(toleration.path, 'no new pods are sent to a member that does not answer, or is not ready');
     } else if (key === UNREACHABLE) {
