@@ -1514,10 +1514,69 @@ describe('pods that may be evicted for another one', () => {
     slots.set('east', 3);
     victims.delete('east');
     expect(await preempt(important('a'), 'east', 'west')).toEqual({});
-    const owner = { apiVersion: 'apps/v1', kind: 'ReplicaSet', name: 'unknown', uid: 'nobody', controller: true };
-    const orphan = pod('b', { spec: { priority: 1_000 }, metadata: { ownerReferences: [owner], namespace: 'shop' } });
     slots.clear();
-    expect(await preempt(orphan, 'local-1')).toEqual({ 'local-1': 'uid-1,uid-2 1' });
+    victims.set('west', { pods: [], violations: 0 });
+    expect(await preempt(important('b'), 'west')).toEqual({});
+    const owner = { apiVersion: 'apps/v1', kind: 'ReplicaSet', name: 'unknown', uid: 'nobody', controller: true };
+    const orphan = (name: string): Pod =>
+      pod(name, { spec: { priority: 1_000 }, metadata: { ownerReferences: [owner], namespace: 'shop' } });
+    api.fault = ({ query }) => (query['fieldSelector'] === 'metadata.name=unknown' ? { code: 500 } : undefined);
+    expect(await preempt(orphan('c'), 'local-1')).toEqual({});
+    // Once the host says that there is no such owner, there is nothing more to be known.
+    api.fault = undefined;
+    now += 20_000;
+    expect(await preempt(orphan('d'), 'local-1')).toEqual({ 'local-1': 'uid-1,uid-2 1' });
+  });
+
+  test('are none for a pod that was deleted meanwhile', async () => {
+    make(PODS, { apiVersion: 'v1', kind: 'Pod', ...important('a') });
+    await seen('it is known', () => view.pods.get('shop/a') !== undefined);
+    const asking = view.pods.get('shop/a') ?? important('a');
+    api.edit(`${PODS}/a`, { metadata: { deletionTimestamp: '2026-01-01T00:00:00Z' } });
+    await seen('it leaves', () => view.hasLeft(asking));
+    expect(await preempt({ ...important('a'), metadata: asking.metadata }, 'local-1', 'east')).toEqual({});
+  });
+
+  test('are none in a member with a cluster taint that no rules of the pod tolerate', async () => {
+    const clusterTaints = [{ key: 'dear', effect: 'NoSchedule' }];
+    const itself = { tolerations: [{ operator: 'Exists' }, TOLERATION] };
+    const alone = {
+      ...important('a', itself),
+      metadata: pod('a', { metadata: { namespace: 'default', ownerReferences: [] } }).metadata,
+    };
+    expect(await preempt(alone, 'west')).toEqual({ west: 'of-west 0' });
+    api.edit('/apis/spillway.dev/v1alpha1/memberclusters/west', { spec: { clusterTaints } });
+    await seen('the taint is known', () => view.nodes.whyTainted('west', []) !== undefined);
+    now += 20_000;
+    expect(await preempt(alone, 'east', 'west')).toEqual({ east: 'of-east 0' });
+    place({ clusterAffinity: { clusterNames: ['west'] } });
+    await seen('the policy is known', () => [...view.policies.values()].length === 1);
+    expect(await preempt(important('b', itself), 'local-1', 'west')).toEqual({});
+  });
+
+  test('are those that the scheduler chose for a pod of a DaemonSet, which has its node', async () => {
+    const made = make('/apis/apps/v1/namespaces/shop/daemonsets', {
+      apiVersion: 'apps/v1',
+      kind: 'DaemonSet',
+      metadata: { name: 'logs', namespace: 'shop' },
+      spec: { selector: { matchLabels: { app: 'logs' } }, template: {} },
+    }) as { metadata: { uid: string } };
+    const { uid } = made.metadata;
+    await seen('the DaemonSet is known', () => view.owners.byUid(uid) !== undefined);
+    const matchFields = [{ key: 'metadata.name', operator: 'In', values: ['local-2'] }];
+    const required = { nodeSelectorTerms: [{ matchFields }] };
+    const of = (name: string, kind: string): Pod => ({
+      ...important(name, { affinity: { nodeAffinity: { requiredDuringSchedulingIgnoredDuringExecution: required } } }),
+      metadata: {
+        ...pod(name).metadata,
+        labels: { app: 'logs' },
+        ownerReferences: [{ apiVersion: kind, kind: 'DaemonSet', name: 'logs', uid, controller: true }],
+      },
+    });
+    place({ clusterAffinity: { clusterNames: ['east'] } }, 'v1', 'Pod');
+    await seen('the policy is known', () => [...view.policies.values()].length === 1);
+    expect(await preempt(of('a', 'apps/v1'), 'local-2')).toEqual({ 'local-2': 'uid-1,uid-2 1' });
+    expect(await preempt(of('b', 'example.com/v1'), 'local-2')).toEqual({});
   });
 
   test('behind a virtual node are of lower priority, there still, and counted with what budgets grant', async () => {
