@@ -8,12 +8,14 @@ import type { PlacementFacts } from '../../src/placement/decision.ts';
 import type { Tier } from '../../src/placement/compiled-placement.ts';
 import { placementFor } from '../../src/placement/gang-order.ts';
 import { nextPlace, refreshPlan } from '../../src/placement/next-place.ts';
-import { revisionOf, rolloutOf, type TypedObject, workloadOf } from '../../src/placement/owner-chain.ts';
+import { replicasOf, revisionOf, rolloutOf, type TypedObject, workloadOf } from '../../src/placement/owner-chain.ts';
 import { ofRevision } from '../../src/placement/workload.ts';
+import { isReady } from '../fixtures/live-pods.ts';
 import type { History, Life } from './history.ts';
 import { CHEATS } from './lab.ts';
 import { Rooms } from './rooms.ts';
 import { chainOf, factsOf, isFinished, placeOf, type State } from './state.ts';
+import { NAMESPACES } from './workloads.ts';
 
 /** What is not as it should be, in words, and how much was looked at. */
 export interface Verdict {
@@ -86,10 +88,51 @@ function gangWaits(state: State, pod: Pod, fits: (cluster: string) => number): s
       metadata.labels?.[GANG_LABEL] === pod.metadata.labels?.[GANG_LABEL],
   );
   const size = Number(pod.metadata.annotations?.[GANG_SIZE_ANNOTATION]);
-  // Those that have their place may be where there is no room for one more.
-  if (gang.length < size || gang.some(({ spec }) => spec.nodeName !== undefined)) return undefined;
+  if (gang.length < size) return undefined;
+  const places = gang.flatMap(({ spec }) => (spec.nodeName === undefined ? [] : placeOf(state, spec.nodeName)));
+  const [at] = places;
+  if (at !== undefined) {
+    // Those that have their place may be where there is no room for the others.
+    const left = gang.length - places.length;
+    const isUsable = state.clusters.some(({ name, unavailable }) => name === at && unavailable === undefined);
+    const isLate = isUsable && fits(at) >= left;
+    return isLate ? `waits at the gate though others of its gang are in ${at}, with room for ${fits(at)}` : undefined;
+  }
   const place = state.clusters.find(({ name, unavailable }) => unavailable === undefined && fits(name) >= size);
   return place === undefined ? undefined : `waits at the gate though ${place.name} has room for ${fits(place.name)}`;
+}
+
+/** Every workload has as many pods as it wants, be it that some wait: what is not there is in no wrong place. */
+export function whole(state: State): Verdict {
+  const there = new Map<string, Pod[]>();
+  for (const pod of state.pods) {
+    if (pod.metadata.deletionTimestamp !== undefined || isFinished(pod)) continue;
+    const [, ...owners] = chainOf(state, pod);
+    for (const { metadata } of owners) there.set(metadata.uid ?? '', [...(there.get(metadata.uid ?? '') ?? []), pod]);
+  }
+  const wanting = [...state.owners.values()].filter(
+    ({ kind, metadata }) =>
+      WHOLE_KINDS.includes(kind) &&
+      WHOLE_NAMESPACES.has(metadata.namespace ?? '') &&
+      !('deletionTimestamp' in metadata),
+  );
+  const wrong = wanting.flatMap((object) => {
+    const own = there.get(object.metadata.uid ?? '') ?? [];
+    const wanted = replicasOf(object) ?? 0;
+    if (own.length >= wanted || (comesInTurn(object) && own.some((pod) => !isReady(pod)))) return [];
+    return [`${object.kind} ${nameOf(object)} has ${own.length} pods of ${wanted}`];
+  });
+  return { wrong, looked: wanting.length };
+}
+
+/** Of tenants who cheat a quota holds pods back. */
+const WHOLE_NAMESPACES = new Set(Object.keys(NAMESPACES));
+const WHOLE_KINDS = ['Deployment', 'ReplicaSet', 'StatefulSet'];
+
+/** It makes its next pod when the last one is Ready. */
+function comesInTurn(object: TypedObject): boolean {
+  const { spec } = object as { spec?: { podManagementPolicy?: string } };
+  return object.kind === 'StatefulSet' && spec?.podManagementPolicy !== 'Parallel';
 }
 
 /** A workload, or a pod without one, and the facts of one of its pods of the current revision. */

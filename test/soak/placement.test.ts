@@ -10,7 +10,7 @@ import { Happenings, type Round } from './happenings.ts';
 import { History } from './history.ts';
 import { type Lab, startLab } from './lab.ts';
 import { Lasting } from './lasting.ts';
-import { collectPreemptions, type DivisionVerdict, divisions, escapes, evictions, waiting } from './oracles.ts';
+import { collectPreemptions, type DivisionVerdict, divisions, escapes, evictions, waiting, whole } from './oracles.ts';
 import { chainOf, placeOf, readState, type State } from './state.ts';
 import { type Made, makeWorkloads } from './workloads.ts';
 
@@ -38,7 +38,7 @@ const changed = new Set<string>();
 /** Of all workloads that could be in a wrong place, the part that is compared with its division: in each round, and in all of them. */
 const LEAST = { each: 1 / 10, mean: 1 / 5 };
 const parts: number[] = [];
-const totals = { looks: 0, divisions: 0, byRoom: 0, plans: 0, waits: 0, preemptions: 0, moves: 0, stayed: 0 };
+const totals = { looks: 0, divisions: 0, byRoom: 0, plans: 0, waits: 0, whole: 0, preemptions: 0, moves: 0, stayed: 0 };
 let lab: Lab;
 let history: History;
 let made: Made[];
@@ -108,6 +108,7 @@ async function calm(
       if (losses() > lossesBefore) disturbSince(now, since, 'a member was lost meanwhile');
       noteEvicted(now, since, shrunk);
       const waits = waiting(now);
+      const counted = whole(now);
       const divided = divisions(now, disturbed, changed, dividedOtherwise);
       const evicted = evictions(now, history, preemptions, { since, backAt });
       const stayed = escapes(now, history);
@@ -115,7 +116,7 @@ async function calm(
       const away = now.clusters.flatMap(({ name, unavailable }) =>
         unavailable === undefined ? [] : [`member ${name} is not back: ${unavailable}`],
       );
-      wrong = [...away, ...[waits, divided, evicted, stayed].flatMap((verdict) => verdict.wrong)];
+      wrong = [...away, ...[waits, counted, divided, evicted, stayed].flatMap((verdict) => verdict.wrong)];
       lasting.saw(wrong);
       if (wrong.length > 0) {
         last = wrong;
@@ -123,6 +124,7 @@ async function calm(
       }
       totals.looks += 1;
       totals.waits += waits.looked;
+      totals.whole += counted.looked;
       totals.divisions += divided.looked;
       totals.byRoom += divided.byRoom;
       totals.plans += divided.plans;

@@ -18,7 +18,7 @@ export const pathOf = ({ kind, namespace, name }: Made): string => {
 };
 
 /** The namespaces whose pods may leave the host, by what their label says; the others' stay. */
-const NAMESPACES: Readonly<Record<string, string | undefined>> = {
+export const NAMESPACES: Readonly<Record<string, string | undefined>> = {
   static: 'policies',
   limits: 'policies',
   room: 'policies',

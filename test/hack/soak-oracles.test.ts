@@ -1,0 +1,110 @@
+import { describe, expect, it } from 'vitest';
+import { providerIdOf } from '../../src/api/provider-id.ts';
+import { localCluster } from '../../src/api/cluster.ts';
+import type { Node, Pod } from '../../src/kube/core-v1.ts';
+import type { TypedObject } from '../../src/placement/owner-chain.ts';
+import { waiting, whole } from '../soak/oracles.ts';
+import type { State } from '../soak/state.ts';
+
+/** What the oracles of the soak (test/soak) say of states that break what is promised; east has a node of 8 CPUs. */
+
+const real = (name: string): Node => ({
+  metadata: { name },
+  spec: {},
+  status: { allocatable: { cpu: '8', pods: '110' } },
+});
+const virtual: Node = {
+  metadata: { name: 'east', labels: { 'spillway.dev/member': 'east' } },
+  spec: { providerID: providerIdOf('east', 'east') },
+};
+
+function state(more: { pods?: readonly Pod[]; owners?: readonly TypedObject[] }): State {
+  const owners = new Map((more.owners ?? []).map((one) => [one.metadata.uid ?? '', one]));
+  return {
+    pods: more.pods ?? [],
+    nodes: new Map([['east', virtual]]),
+    inMembers: new Map([['east', { nodes: [real('n')], pods: [] }]]),
+    clusters: [localCluster(), { ...localCluster(), name: 'east' }],
+    policies: [],
+    placements: new Map(),
+    owners,
+    labelsOf: new Map(),
+    placed: new Map(),
+  };
+}
+
+const owned = (kind: string, more: { spec?: object; namespace?: string } = {}): TypedObject => {
+  const metadata = { name: 'web', namespace: more.namespace ?? 'static', uid: 'u' };
+  return { apiVersion: 'apps/v1', kind, metadata, ...(more.spec === undefined ? {} : { spec: more.spec }) };
+};
+const pod = (name: string, kind: string, more: Partial<Pod> = {}): Pod => ({
+  metadata: {
+    name,
+    namespace: 'static',
+    uid: name,
+    ownerReferences: [{ apiVersion: 'apps/v1', kind, name: 'web', uid: 'u', controller: true }],
+  },
+  spec: { containers: [{ name: 'main', resources: { requests: { cpu: '1' } } }], nodeName: 'east' },
+  status: { phase: 'Running', conditions: [{ type: 'Ready', status: 'True' }] },
+  ...more,
+});
+
+describe('pods that are not there', () => {
+  it('are told of, also where there is none at all', () => {
+    const of = owned('ReplicaSet', { spec: { replicas: 2 } });
+    expect(whole(state({ owners: [of] }))).toEqual({ wrong: ['ReplicaSet static/web has 0 pods of 2'], looked: 1 });
+    const leaving = pod('b', 'ReplicaSet');
+    leaving.metadata.deletionTimestamp = '2026-01-01T00:00:00Z';
+    const pods = [pod('a', 'ReplicaSet'), leaving];
+    expect(whole(state({ owners: [of], pods })).wrong).toEqual(['ReplicaSet static/web has 1 pods of 2']);
+    expect(whole(state({ owners: [of], pods: [...pods, pod('c', 'ReplicaSet')] })).wrong).toEqual([]);
+  });
+
+  it('are none that are made in turn, while the last one is not Ready', () => {
+    const of = (podManagementPolicy: string): TypedObject =>
+      owned('StatefulSet', { spec: { replicas: 3, podManagementPolicy } });
+    const waits = pod('web-1', 'StatefulSet', { status: { phase: 'Pending' } });
+    const pods = [pod('web-0', 'StatefulSet'), waits];
+    expect(whole(state({ owners: [of('OrderedReady')], pods })).wrong).toEqual([]);
+    expect(whole(state({ owners: [of('Parallel')], pods })).wrong).toHaveLength(1);
+    expect(whole(state({ owners: [of('OrderedReady')], pods: pods.slice(0, 1) })).wrong).toHaveLength(1);
+  });
+
+  it('are not looked for where a quota holds them back', () => {
+    const of = owned('Deployment', { spec: { replicas: 2 ** 31 - 1 }, namespace: 'cheat' });
+    expect(whole(state({ owners: [of] }))).toEqual({ wrong: [], looked: 0 });
+  });
+});
+
+describe('a gang', () => {
+  const ofGang = (name: string, nodeName: string | undefined): Pod => {
+    const { metadata, status } = pod(name, 'ReplicaSet');
+    const labels = { 'spillway.dev/gang': 'ring' };
+    const spec = { ...pod(name, 'ReplicaSet').spec, tolerations: [{ operator: 'Exists' as const }] };
+    delete spec.nodeName;
+    return {
+      metadata: { ...metadata, labels, annotations: { 'spillway.dev/gang-size': '2' } },
+      spec:
+        nodeName === undefined ? { ...spec, schedulingGates: [{ name: 'spillway.dev/gang' }] } : { ...spec, nodeName },
+      ...(nodeName === undefined ? {} : { status }),
+    };
+  };
+  const wrong = (...pods: Pod[]): string[] => waiting(state({ pods })).wrong;
+
+  it('that is nowhere waits without a reason where there is room for all of it', () => {
+    expect(wrong(ofGang('a', undefined), ofGang('b', undefined))).toEqual([
+      expect.stringContaining('waits at the gate though east has room'),
+      expect.stringContaining('waits at the gate though east has room'),
+    ]);
+  });
+
+  it('of which one is in a member waits without a reason where the others have room there', () => {
+    expect(wrong(ofGang('a', 'east'), ofGang('b', undefined))).toEqual([
+      'static/b waits at the gate though others of its gang are in east, with room for 8',
+    ]);
+    const full = ofGang('b', undefined);
+    const [container] = full.spec.containers;
+    full.spec = { ...full.spec, containers: [{ ...container, name: 'main', resources: { requests: { cpu: '9' } } }] };
+    expect(wrong(ofGang('a', 'east'), full)).toEqual([]);
+  });
+});
