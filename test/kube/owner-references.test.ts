@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { MAX_OWNERS, OWNER_KINDS, ownerKind } from '../../src/kube/owner-kinds.ts';
-import { controllerOf, groupKindOf } from '../../src/kube/owner-references.ts';
+import { controllerOf, groupKindOf, isDaemonSet } from '../../src/kube/owner-references.ts';
 
 const owner = { apiVersion: 'apps/v1', kind: 'ReplicaSet', name: 'web-1', uid: 'r1' };
 
@@ -29,4 +29,15 @@ test('owners of known kinds can be read, those of others of the same name cannot
   expect(ownerKind({ apiVersion: 'example.com/v1', kind: 'Job' })).toBeUndefined();
   expect(OWNER_KINDS).toHaveLength(7);
   expect(MAX_OWNERS).toBeGreaterThan(2);
+});
+
+test.each([
+  ['apps/v1', 'DaemonSet', true],
+  ['apps/v2', 'DaemonSet', true],
+  ['apps/v1', 'ReplicaSet', false],
+  ['example.com/v1', 'DaemonSet', false],
+  ['apps.example.com/v1', 'DaemonSet', false],
+  [undefined, 'DaemonSet', false],
+])('%s %s is a DaemonSet of Kubernetes: %s', (apiVersion, kind, is) => {
+  expect(isDaemonSet({ apiVersion, kind })).toBe(is);
 });

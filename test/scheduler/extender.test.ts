@@ -1200,6 +1200,13 @@ describe('pods without rules', () => {
     expect(await of('d', { owner: { uid: 'none' } })).toEqual([]);
     expect(await of('e', { labels: { app: 'other' } })).toEqual([]);
     expect(await of('f', { spec: { tolerations: [TOLERATION] } })).toEqual([]);
+    const chosenBy = (...terms: object[]): object => ({
+      ...named,
+      affinity: { nodeAffinity: { requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms: terms } } },
+    });
+    const other = { matchFields: [{ key: 'metadata.name', operator: 'NotIn', values: ['local-1'] }] };
+    expect(await of('g', { spec: chosenBy(...nodeSelectorTerms, { matchExpressions: [] }) })).toEqual([]);
+    expect(await of('h', { spec: chosenBy(other) })).toEqual([]);
   });
 });
 
