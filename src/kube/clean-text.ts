@@ -2,6 +2,8 @@
 const SPACES = /[\s\u0085]+/g;
 const HIDDEN = /[\p{Cc}\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]/gu;
 const ELLIPSIS = '…';
+/** Words of plain ASCII with one space between them: most of what comes is clean already. */
+const CLEAN = /^[!-~]+(?: [!-~]+)*$/;
 /** Of a text that is much longer than what is kept, no more than this many times as much is looked at. */
 const LOOKED_AT = 8;
 
@@ -14,6 +16,7 @@ const HIDDEN_IN_LINES = /[\p{Cc}\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ufe
  * What members say passes here before people see it.
  */
 export function cleanText(text: string, maxBytes: number): string {
+  if (text.length <= maxBytes && CLEAN.test(text)) return text;
   return cut(text, maxBytes, (looked) => looked.replaceAll(SPACES, ' ').replaceAll(HIDDEN, '').trim());
 }
 
