@@ -233,10 +233,23 @@ export interface MemberCluster extends KubeObject {
   status?: MemberClusterStatus;
 }
 
-/** A MemberCluster as the API server sent it, with every default filled in; see {@link parseObject}. */
-export function parseMemberCluster(raw: KubeObject): { member: MemberCluster } | { problems: string[] } {
-  const parsed = parseObject(raw, { spec: memberClusterSpec, status: memberClusterStatus });
-  return 'object' in parsed ? { member: parsed.object } : parsed;
+type ReadMemberCluster = { member: MemberCluster } | { problems: string[] };
+
+/** Objects of caches do not change, and several ask for the same one, some every few seconds. */
+const known = new WeakMap<KubeObject, ReadMemberCluster>();
+
+/**
+ * A MemberCluster as the API server sent it, with every default filled in; see {@link parseObject}. Of the same object it is the
+ * same one again.
+ */
+export function parseMemberCluster(raw: KubeObject): ReadMemberCluster {
+  let read = known.get(raw);
+  if (read === undefined) {
+    const parsed = parseObject(raw, { spec: memberClusterSpec, status: memberClusterStatus });
+    read = 'object' in parsed ? { member: parsed.object } : parsed;
+    known.set(raw, read);
+  }
+  return read;
 }
 
 /** A virtual node as its MemberCluster wants it. */

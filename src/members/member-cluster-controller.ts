@@ -54,8 +54,6 @@ export class MemberClusterController {
   readonly #informer: Informer<KubeObject>;
   readonly #lives = new Map<string, Life>();
   readonly #ending = new Set<Promise<void>>();
-  /** What was read of each object as the cache has it: it is asked for every few seconds. */
-  readonly #read = new WeakMap<KubeObject, MemberCluster | undefined>();
 
   constructor(options: MemberClusterControllerOptions) {
     this.#o = options;
@@ -115,11 +113,8 @@ export class MemberClusterController {
   }
 
   #memberOf(raw: KubeObject): MemberCluster | undefined {
-    if (!this.#read.has(raw)) {
-      const parsed = parseMemberCluster(raw);
-      this.#read.set(raw, 'member' in parsed ? parsed.member : undefined);
-    }
-    return this.#read.get(raw);
+    const parsed = parseMemberCluster(raw);
+    return 'member' in parsed ? parsed.member : undefined;
   }
 
   #othersOf(identity: string, except: string): string[] {
