@@ -121,10 +121,9 @@ export class Oracles {
   received(call: Call, text: string): void {
     this.#identity.received(call, text);
     this.#fencing.received(call);
-    const { origin, outgoing, owner } = call;
+    const { origin, outgoing, owner, path, query } = call;
     if (origin === this.#world.host.origin) this.#asking.received(call, text);
     if (origin === this.#world.host.origin) this.#missing.received(call, text);
-    const [path = '', query = ''] = outgoing.path.split('?');
     if (owner === undefined || outgoing.method !== 'GET' || path !== '/api/v1/pods') return;
     const isWhole = query.includes('watch=')
       ? text.includes('k8s.io/initial-events-end')

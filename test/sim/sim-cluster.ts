@@ -59,13 +59,13 @@ export class SimCluster implements Endpoint {
   }
 
   take(call: Call, line: Line): void {
-    const { method, path: target, body, headers } = call.outgoing;
-    const [path = '', query] = target.split('?');
+    const { path, query } = call;
+    const { method, body, headers } = call.outgoing;
     const contentTypeAt = headers.indexOf('content-type');
     const request: MemoryRequest = {
       method,
       path,
-      query: query === undefined ? {} : Object.fromEntries(new URLSearchParams(query)),
+      query: readQuery(query),
       body: body === null ? undefined : JSON.parse(String(body)),
       contentType: contentTypeAt < 0 ? '' : (headers[contentTypeAt + 1] ?? ''),
     };
@@ -215,4 +215,14 @@ export class SimCluster implements Endpoint {
       for (const watch of this.watches.of(collection)) watch.wake(entry);
     this.onChange?.(change);
   }
+}
+
+/** Most ask the same in the same way; what a watch says of its version comes but once. */
+const queries = new Map<string, Record<string, string>>([['', Object.freeze({})]]);
+const MOST_QUERIES = 10_000;
+
+function readQuery(query: string): Record<string, string> {
+  const known = queries.get(query) ?? Object.freeze(Object.fromEntries(new URLSearchParams(query)));
+  if (queries.size < MOST_QUERIES && !query.includes('resourceVersion=')) queries.set(query, known);
+  return known;
 }

@@ -9,6 +9,9 @@ export class Call {
   readonly outgoing: Outgoing;
   readonly owner: SimProcess | undefined;
   readonly origin: string;
+  /** What is asked for, and how: most of those who are told of a call look at that. */
+  readonly path: string;
+  readonly query: string;
   /** The client got an answer, an error, or gave up. */
   over = false;
   /** Called when the client gives up or the call is over. */
@@ -20,6 +23,10 @@ export class Call {
   constructor(origin: string, outgoing: Outgoing, handler: Dispatcher.DispatchHandler, free: () => void) {
     this.origin = origin;
     this.outgoing = outgoing;
+    const { path } = outgoing;
+    const queryAt = path.indexOf('?');
+    this.path = queryAt < 0 ? path : path.slice(0, queryAt);
+    this.query = queryAt < 0 ? '' : path.slice(queryAt + 1);
     this.owner = simulation().loop.current;
     this.#handler = handler;
     this.#free = free;

@@ -19,15 +19,15 @@ export class AskingOracle {
     this.#report = report;
   }
 
-  received({ outgoing, owner }: Call, text: string): void {
-    if (owner !== undefined && text === '' && isFollowing(outgoing.path)) {
+  received({ path, owner }: Call, text: string): void {
+    if (owner !== undefined && text === '' && path === FOLLOWED) {
       this.#refusedAt.set(owner.name, this.#world.loop.now);
     }
   }
 
-  sent({ outgoing, owner }: Call): void {
+  sent({ path, owner }: Call): void {
     if (owner === undefined) return;
-    if (isFollowing(outgoing.path)) this.#refusedAt.delete(owner.name);
+    if (path === FOLLOWED) this.#refusedAt.delete(owner.name);
     const at = this.#refusedAt.get(owner.name);
     // Who gets no answer at all first asks whether that is still its host.
     if (at !== undefined && this.#world.network.isCut(this.#world.host.origin, owner)) {
@@ -38,8 +38,4 @@ export class AskingOracle {
     this.#report('asking', `${owner.name} was refused at ${Math.round(at / 1_000)} s and has not asked again`);
     this.#refusedAt.delete(owner.name);
   }
-}
-
-function isFollowing(path: string): boolean {
-  return path.split('?')[0] === FOLLOWED;
 }

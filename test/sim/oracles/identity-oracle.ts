@@ -21,9 +21,8 @@ export class IdentityOracle {
     this.#report = report;
   }
 
-  received({ origin, outgoing, owner }: Call, text: string): void {
-    if (owner === undefined || text === '') return;
-    const [path] = outgoing.path.split('?');
+  received({ origin, path, owner }: Call, text: string): void {
+    if (owner === undefined || text === '' || !path.startsWith(PATHS.namespaces)) return;
     const key = `${owner.name} ${origin}`;
     if (path === KUBE_SYSTEM) {
       const uid = /"uid":"([^"]+)"/.exec(text)?.[1];
