@@ -8,6 +8,7 @@ import {
 import { isTrue } from '../../src/kube/conditions.ts';
 import { unsettledCopies, waitsForObject } from './copies-convergence.ts';
 import { asPod, hostUidOf, isFinal, phaseOf } from './pod-shapes.ts';
+import { lacksRoom } from './room.ts';
 import type { SimObject } from './sim-cluster.ts';
 import { PATHS, type World } from './world.ts';
 
@@ -44,7 +45,7 @@ export function unsettled(world: World): string[] {
     if (object.metadata.annotations?.[RELEASED_ANNOTATION] !== undefined)
       problems.push(`host pod ${name} is out of its ReplicaSet still`);
     const { nodeName } = asPod(object).spec;
-    if (nodeName === undefined && lacksOthers(world, object)) continue;
+    if (nodeName === undefined && (lacksOthers(world, object) || lacksRoom(world, object))) continue;
     if (nodeName === undefined) {
       problems.push(`host pod ${name} is not bound`);
       continue;
@@ -80,7 +81,8 @@ export function unsettled(world: World): string[] {
   for (const { metadata, status } of world.host.list(PATHS.members) as (SimObject & {
     status?: { taints?: object[]; conditions?: readonly { type: string; status: string }[] };
   })[]) {
-    if (!isTrue({ status }, 'Reachable')) problems.push(`${metadata.name} is not known to answer`);
+    if (world.members.has(metadata.name) && !isTrue({ status }, 'Reachable'))
+      problems.push(`${metadata.name} is not known to answer`);
     if ((status?.taints ?? []).length > 0) problems.push(`${metadata.name} has the taint of a policy that is gone`);
   }
   return [...problems, ...unsettledCopies(world)];

@@ -16,6 +16,8 @@ interface Spoken {
   readonly body: string;
 }
 
+export type ExtenderVerb = 'filter' | 'confirm' | 'prioritize' | 'preempt';
+
 export interface ExtenderAnswer extends Spoken {
   readonly by: SimProcess;
 }
@@ -33,11 +35,7 @@ export class ExtenderCaller {
   }
 
   /** `done` gets undefined when no answer came in time. */
-  ask(
-    verb: 'filter' | 'confirm' | 'prioritize',
-    question: object,
-    done: (answer: ExtenderAnswer | undefined) => void,
-  ): void {
+  ask(verb: ExtenderVerb, question: object, done: (answer: ExtenderAnswer | undefined) => void): void {
     const loop = this.#loop;
     const random = this.#random;
     const replicas = [...this.#network.processes].filter(({ alive, ports }) => alive && ports.has(PORT));

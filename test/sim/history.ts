@@ -34,8 +34,8 @@ export async function runHistory(
   plan: Plan,
   o: { ca: string; say?: ((line: string) => void) | undefined; changes?: boolean | undefined },
 ): Promise<Outcome> {
-  const { seed, replicas, mostPods, hasRules, hasResidence } = plan;
-  const scene = new Scene(seed, { ca: o.ca, replicas, mostPods, hasRules, hasResidence });
+  const { seed, replicas, mostPods, hasRules, hasResidence, isCrowded } = plan;
+  const scene = new Scene(seed, { ca: o.ca, replicas, mostPods, hasRules, hasResidence, isCrowded });
   const { world, oracles } = scene;
   const { loop, network } = world;
   // Always a function: what the argument of an optional call does would be done only where somebody listens.

@@ -222,7 +222,7 @@ function requestsOf(object: SimObject): ReadonlyMap<string, bigint> {
 }
 
 /** Nobody schedules it yet. */
-function isGated(pod: SimObject): boolean {
+export function isGated(pod: SimObject): boolean {
   return (asPod(pod).spec.schedulingGates ?? []).length > 0;
 }
 

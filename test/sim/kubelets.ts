@@ -25,6 +25,8 @@ export class Kubelets {
   readonly runs = new Map<string, Run>();
   readonly byHostUid = new Map<string, Run[]>();
   onStart: ((run: Run, object: SimObject) => void) | undefined;
+  /** The scheduler of a member where room is short: undefined while no node has any. Default: any node, by chance. */
+  chooseNode: ((object: SimObject) => string | undefined) | undefined;
   readonly #cluster: SimCluster;
   readonly #random: Random;
   readonly #isMine: ((nodeName: string) => boolean) | undefined;
@@ -164,9 +166,21 @@ export class Kubelets {
   #bind(path: string, object: SimObject): void {
     if (asPod(object).spec.nodeName !== undefined || object.metadata.deletionTimestamp !== undefined) return;
     const nodes = [...this.#cluster.list('/api/v1/nodes')];
-    const node = this.#random.pick(nodes)?.metadata.name;
-    if (node === undefined) return;
+    const choose = this.chooseNode ?? (() => this.#random.pick(nodes)?.metadata.name);
+    const node = choose(object);
+    if (node === undefined) {
+      this.#findNoNode(path, object);
+      return;
+    }
     bind(this.#cluster, path, object, node);
+  }
+
+  #findNoNode(path: string, object: SimObject): void {
+    const { conditions = [] } = asPod(object).status ?? {};
+    const condition = { type: 'PodScheduled', status: 'False', reason: 'Unschedulable', message: 'no node fits' };
+    if (!conditions.some(({ reason }) => reason === 'Unschedulable'))
+      this.#report(path, { conditions: [...conditions, condition] });
+    this.#soon(path, object, 500, 3_000, (now) => this.#bind(path, now));
   }
 
   #start(path: string, object: SimObject): void {

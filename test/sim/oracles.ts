@@ -2,6 +2,7 @@ import { HOST_LABEL } from '../../src/api/marks.ts';
 import type { Kubelets, Run } from './kubelets.ts';
 import { AskingOracle } from './oracles/asking-oracle.ts';
 import { CopiesOracle } from './oracles/copies-oracle.ts';
+import { CostOracle } from './oracles/cost-oracle.ts';
 import { FencingOracle } from './oracles/fencing-oracle.ts';
 import { GangOracle } from './oracles/gang-oracle.ts';
 import { HealOracle } from './oracles/heal-oracle.ts';
@@ -9,7 +10,10 @@ import { IdentityOracle } from './oracles/identity-oracle.ts';
 import { MissingOracle } from './oracles/missing-oracle.ts';
 import { MovesOracle } from './oracles/moves-oracle.ts';
 import { NodeOracle } from './oracles/node-oracle.ts';
+import { OversoldOracle } from './oracles/oversold-oracle.ts';
 import { ReleasesOracle } from './oracles/releases-oracle.ts';
+import { ReportOracle } from './oracles/report-oracle.ts';
+import { RoomOracle } from './oracles/room-oracle.ts';
 import { ResidenceOracle } from './oracles/residence-oracle.ts';
 import { judgeStatus } from './oracles/status-oracle.ts';
 import { asPod, exitCodes, hostUidOf, isFinal, mustRunOnce, phaseOf } from './pod-shapes.ts';
@@ -50,6 +54,7 @@ export class Oracles {
   readonly violations: Violation[] = [];
   readonly hostPods = new Map<string, HostPod>();
   readonly residence: ResidenceOracle;
+  readonly room: RoomOracle;
   readonly #world: World;
   readonly #kubelets: ReadonlyMap<string, Kubelets>;
   readonly #identities = new Map<string, string>();
@@ -75,6 +80,9 @@ export class Oracles {
   readonly #moves: MovesOracle;
   readonly #releases: ReleasesOracle;
   readonly #heal: HealOracle;
+  readonly #costs: CostOracle;
+  readonly #oversold: OversoldOracle;
+  readonly #reports: ReportOracle;
 
   constructor(world: World, kubelets: ReadonlyMap<string, Kubelets>) {
     this.#world = world;
@@ -94,6 +102,10 @@ export class Oracles {
     this.#releases = new ReleasesOracle(world, report, (node) => this.#fencing.isOutOfService(node));
     this.#heal = new HealOracle(world, report);
     this.residence = new ResidenceOracle(world, report);
+    this.room = new RoomOracle(world, report);
+    this.#costs = new CostOracle(report);
+    this.#oversold = new OversoldOracle(world, report);
+    this.#reports = new ReportOracle(report);
   }
 
   /** From now on an administrator lets all go that is kept. */
@@ -108,6 +120,14 @@ export class Oracles {
     this.#moves.changed(change, (uid) => this.#copied.has(uid));
     this.#releases.changed(change);
     this.#heal.changed(change);
+    if (this.#world.isCrowded) {
+      this.room.changed(change);
+      this.#oversold.changed(change);
+      if (change.cluster === this.#world.host) {
+        this.#costs.changed(change);
+        this.#reports.changed(change);
+      }
+    }
     if (change.cluster === this.#world.host) this.#inHost(change);
     else this.#inMember(change);
   }

@@ -1,6 +1,6 @@
 import { Random } from './random.ts';
 import { ALWAYS, WEIGHTS, type StepKind } from './steps.ts';
-import { RARE_THEMES, THEMES } from './themes.ts';
+import { ALL_THEMES, CROWDED_THEMES, RARE_THEMES, THEMES } from './themes.ts';
 
 /** What a history will do; each step has chance of its own, so that leaving one out changes no other. */
 export interface Plan {
@@ -13,6 +13,8 @@ export interface Plan {
   readonly hasRules: boolean;
   /** Some of them say where pods have to be. */
   readonly hasResidence: boolean;
+  /** There is little room, and nothing happens but what its theme says. */
+  readonly isCrowded: boolean;
   readonly steps: readonly PlannedStep[];
 }
 
@@ -33,15 +35,21 @@ const FEW = 30;
 const MANY_PODS = 80;
 
 /** What these themes are about takes many: those that vanish at once, and those of one workload that are in two clusters. */
-const CROWDED: ReadonlyMap<string, number> = new Map([
+const NUMEROUS: ReadonlyMap<string, number> = new Map([
   ['vanishing', MANY_PODS],
   ['moves', 25],
   ['gangs', 25],
   ['tenants', 15],
 ]);
+/** Where room is short few fill it; some histories have a large workload beside them. */
+const CROWDED_PODS = [16, 16, 42];
+/** There a step takes seconds, for schedulers to act in, and so many less are done. */
+const CROWDED_PART = 3;
 
 /** One in so many histories has a rare theme, whatever else its seed says: what others do stays as it is. */
 const RARE = 12;
+/** And one in so many one of those in which room is short, whatever theme it had else. */
+const RARER = 24;
 
 /** How much more often than else a step of the theme comes. */
 const OFTEN = 6;
@@ -57,10 +65,14 @@ export function planOf(seed: number, length: number): Plan {
   }
   const usualTheme = random.pick([undefined, ...Object.keys(THEMES)]);
   const rare = new Random(seed, 21);
-  const theme = rare.chance(1 / RARE) ? rare.pick(Object.keys(RARE_THEMES)) : usualTheme;
-  for (const kind of { ...THEMES, ...RARE_THEMES }[theme ?? ''] ?? [])
-    weights[kind] = OFTEN * WEIGHTS[kind] + OFTEN / 2;
-  const steps = Array.from({ length }, (): PlannedStep => {
+  const rareTheme = rare.chance(1 / RARE) ? rare.pick(Object.keys(RARE_THEMES)) : usualTheme;
+  const rarer = new Random(seed, 22);
+  const isCrowded = rarer.chance(1 / RARER);
+  const theme = isCrowded ? rarer.pick(Object.keys(CROWDED_THEMES)) : rareTheme;
+  if (isCrowded) for (const kind of Object.keys(weights) as StepKind[]) weights[kind] = 0;
+  for (const kind of ALL_THEMES[theme ?? ''] ?? []) weights[kind] = isCrowded ? 1 : OFTEN * WEIGHTS[kind] + OFTEN / 2;
+  const count = isCrowded ? Math.ceil(length / CROWDED_PART) : length;
+  const steps = Array.from({ length: count }, (): PlannedStep => {
     const kind = random.weighted(weights);
     const restMs = Math.round(random.pick([0, 0, 0, 10, 50, 300, 500, 2_500]) ?? 0);
     return { kind, seed: random.int(2 ** 31), restMs: random.chance(0.005) ? 60_000 : restMs };
@@ -68,7 +80,8 @@ export function planOf(seed: number, length: number): Plan {
   const replicas = theme === 'twins' || random.chance(0.35) ? 2 : 1;
   const crowd = new Random(seed, 20);
   const usual = crowd.chance(1 / FEW) ? MANY_PODS : crowd.pick(MOST_PODS);
-  const mostPods = CROWDED.get(theme ?? '') ?? usual ?? 15;
-  const hasRules = theme !== undefined && theme in RARE_THEMES;
-  return { seed, replicas, theme, mostPods, hasRules, hasResidence: theme === 'tenants', steps };
+  const usualPods = NUMEROUS.get(theme ?? '') ?? usual ?? 15;
+  const mostPods = isCrowded ? (rarer.pick(CROWDED_PODS) ?? usualPods) : usualPods;
+  const hasRules = isCrowded || (theme !== undefined && theme in RARE_THEMES);
+  return { seed, replicas, theme, mostPods, hasRules, hasResidence: theme === 'tenants', isCrowded, steps };
 }

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { MISTAKES } from './planted-mistakes.ts';
-import { RARE_THEMES, THEMES } from './themes.ts';
+import { ALL_THEMES } from './themes.ts';
 
 const src = resolve(import.meta.dirname, '../../src');
 
@@ -12,6 +12,6 @@ describe('mistakes to plant', () => {
       const found = readFileSync(resolve(src, file), 'utf8').split(from).length - 1;
       expect({ file, from, found }).toEqual({ file, from, found: 1 });
     }
-    if (theme !== undefined) expect(Object.keys({ ...THEMES, ...RARE_THEMES })).toContain(theme);
+    if (theme !== undefined) expect(Object.keys(ALL_THEMES)).toContain(theme);
   });
 });

@@ -4,7 +4,7 @@ import { runHistory, type Outcome } from './history.ts';
 import { planOf, type Plan } from './plan.ts';
 import { realNow } from './real-time.ts';
 import { shrink } from './shrink.ts';
-import { RARE_THEMES, THEMES } from './themes.ts';
+import { ALL_THEMES } from './themes.ts';
 import { runSeeds, type SeedOutcome } from './worker-pool.ts';
 
 const STEPS = 200;
@@ -63,7 +63,7 @@ function report({ seed, outcome }: SeedOutcome): void {
 
 /** Of that theme only, if one is given: `count` is how many seeds are looked at, other themes' included. */
 async function runMany(count: number, from: number, untilFound: boolean, theme?: string): Promise<void> {
-  if (theme !== undefined && !(theme in { ...THEMES, ...RARE_THEMES })) throw new Error(`unknown theme ${theme}`);
+  if (theme !== undefined && !(theme in ALL_THEMES)) throw new Error(`unknown theme ${theme}`);
   const began = realNow();
   const found: number[] = [];
   let given = 0;

@@ -4,9 +4,11 @@ import { FrontDoor } from './front-door.ts';
 import { HostScheduler } from './host-scheduler.ts';
 import { Kubelets } from './kubelets.ts';
 import { NodeLifecycle } from './node-lifecycle.ts';
+import { PreemptingScheduler } from './preempting/preempting-scheduler.ts';
 import { Oracles } from './oracles.ts';
 import { Random } from './random.ts';
 import { Replica } from './replica.ts';
+import { nodeInMember } from './room.ts';
 import { podSpec } from './actors/creations.ts';
 import { pathOf, podPath, selectorOf, WorkloadControllers, WORKLOADS } from './workload-controllers.ts';
 import { PATHS, USER_NAMESPACES, World } from './world.ts';
@@ -25,7 +27,8 @@ export class Scene {
   readonly tokens = new Map<string, string>();
   /** Base64. */
   readonly ca: string;
-  readonly #mostPods: number;
+  /** Users of the host make no more while there are so many. */
+  readonly mostPods: number;
   /** What is mended once more when all begins to work. */
   readonly mends: (() => void)[] = [];
   readonly #undo = new Set<() => void>();
@@ -34,11 +37,11 @@ export class Scene {
 
   constructor(
     seed: number,
-    o: { ca: string; replicas: number; mostPods: number; hasRules: boolean; hasResidence: boolean },
+    o: { ca: string; replicas: number; mostPods: number; hasRules: boolean; hasResidence: boolean; isCrowded: boolean },
   ) {
     this.world = new World(seed, o);
     this.ca = o.ca;
-    this.#mostPods = o.mostPods;
+    this.mostPods = o.mostPods;
     const { world } = this;
     for (const cluster of world.clusters) {
       const door = new FrontDoor(cluster);
@@ -52,15 +55,23 @@ export class Scene {
     }
     this.oracles = new Oracles(world, this.kubelets);
     const controllers = new WorkloadControllers(world.host, new Random(seed, 5));
-    const scheduler = new HostScheduler(world, new Random(seed, 6), {
-      tell: (what) => this.oracles.violations.push({ oracle: 'extender', what, at: world.loop.now }),
-      residence: this.oracles.residence,
-    });
+    const tell = (what: string): void => {
+      this.oracles.violations.push({ oracle: 'extender', what, at: world.loop.now });
+    };
+    const scheduler = o.isCrowded
+      ? new PreemptingScheduler(world, new Random(seed, 6), { tell, judge: this.oracles.room })
+      : new HostScheduler(world, new Random(seed, 6), { tell, residence: this.oracles.residence });
     const disruptions = new Map(world.clusters.map((cluster) => [cluster, new DisruptionController(cluster)]));
     new NodeLifecycle(world.host, new Random(seed, 8)).begin();
     const hostKubelets = new Kubelets(world.host, new Random(seed, 9), (name) => this.isReal(name));
     for (const kubelets of this.kubelets.values()) {
       kubelets.onStart = (run, object) => this.oracles.started(run, object);
+    }
+    if (o.isCrowded) {
+      for (const [name, cluster] of world.members) {
+        const kubelets = this.kubelets.get(name);
+        if (kubelets !== undefined) kubelets.chooseNode = (pod) => nodeInMember(cluster, pod);
+      }
     }
     const chance = new Random(seed, 7);
     let garbage = false;
@@ -97,7 +108,7 @@ export class Scene {
 
   /** Whether users of the host have all the pods that they want. */
   isFull(): boolean {
-    return this.world.host.list('/api/v1/pods').length >= this.#mostPods;
+    return this.world.host.list('/api/v1/pods').length >= this.mostPods;
   }
 
   /** In the middle of whatever happens then. */

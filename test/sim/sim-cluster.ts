@@ -46,6 +46,8 @@ export class SimCluster implements Endpoint {
   onChange: ((change: Change) => void) | undefined;
   /** Another one with every life of a cluster of that name. */
   generation = 1;
+  /** What it stores of what is sent to a path, where that is less than all: it is older than who sends it. */
+  reads: ((path: string, body: JsonObject | undefined) => JsonObject | undefined) | undefined;
   #lie: ((object: SimObject) => boolean) | undefined;
   #uids = 0;
   #by = 'setup';
@@ -182,7 +184,11 @@ export class SimCluster implements Endpoint {
   #answer(request: MemoryRequest): JsonObject {
     const { method, path, query } = request;
     if (path === '/version') return { gitVersion: 'v1.36.0', major: '1', minor: '36' };
-    const answer = this.api.handle(request);
+    const answer = this.api.handle(
+      this.reads === undefined
+        ? request
+        : { ...request, body: this.reads(path, request.body as JsonObject | undefined) },
+    );
     const { lie } = this;
     const { items } = answer;
     if (lie === undefined || method !== 'GET' || !Array.isArray(items)) return answer;

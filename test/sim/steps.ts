@@ -1,5 +1,6 @@
 import type { Act, Acts } from './actors/act.ts';
 import { API_SERVERS } from './actors/api-servers.ts';
+import { CROWDS } from './actors/crowds.ts';
 import { DELETIONS } from './actors/deletions.ts';
 import { FENCING } from './actors/fencing.ts';
 import { GANGS } from './actors/gangs.ts';
@@ -35,6 +36,7 @@ const ACTORS = {
   ...GANGS,
   ...MIGRATIONS,
   ...TENANTS,
+  ...CROWDS,
 } satisfies Acts;
 
 export type StepKind = keyof typeof ACTORS;

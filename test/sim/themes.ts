@@ -116,3 +116,28 @@ export const RARE_THEMES: Readonly<Record<string, readonly StepKind[]>> = {
     'start',
   ],
 };
+
+/**
+ * Of a calm world in which room is short: nothing else happens there, so that what goes wrong is nobody's fault but that of whoever places
+ * pods.
+ */
+export const CROWDED_THEMES: Readonly<Record<string, readonly StepKind[]>> = {
+  crowded: [
+    'crowd',
+    'crowd-with-gates',
+    'crowd-with-gpus',
+    'grow-and-shrink',
+    'owner-takes-room',
+    'let-go',
+    'scale',
+    'rest',
+    'crash',
+    'start',
+  ],
+};
+
+export const ALL_THEMES: Readonly<Record<string, readonly StepKind[]>> = {
+  ...THEMES,
+  ...RARE_THEMES,
+  ...CROWDED_THEMES,
+};

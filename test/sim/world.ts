@@ -1,5 +1,7 @@
 import type { JsonObject } from '../../src/kube/json-equal.ts';
 import { kubeconfig } from './certificate.ts';
+import { crowdedRules } from './crowded-rules.ts';
+import { asOldHostReads, MISNAMED, SMALL_NODES, SMALL_POOLS, smallNode } from './crowded.ts';
 import { EventLoop } from './event-loop.ts';
 import { Network } from './network.ts';
 import { placementRules } from './placement-rules.ts';
@@ -31,6 +33,8 @@ export class World {
    * that manifests/scheduler/extender-pods.yaml has marked.
    */
   readonly wiring: 'none' | 'wired' | 'marked';
+  /** Room is short: see crowded.ts. */
+  readonly isCrowded: boolean;
   readonly members = new Map<string, SimCluster>();
   /** What happened in all clusters, in order. */
   readonly changes: Change[] = [];
@@ -38,9 +42,18 @@ export class World {
 
   /**
    * `hasRules`: whatever chance says there are policies, and the scheduler asks about them. `hasResidence`: some say where pods
-   * have to be.
+   * have to be. `isCrowded`: there is little room, and rules of its own.
    */
-  constructor(seed: number, { ca, hasRules, hasResidence }: { ca: string; hasRules: boolean; hasResidence: boolean }) {
+  constructor(
+    seed: number,
+    {
+      ca,
+      hasRules,
+      hasResidence,
+      isCrowded = false,
+    }: { ca: string; hasRules: boolean; hasResidence: boolean; isCrowded?: boolean },
+  ) {
+    this.isCrowded = isCrowded;
     this.loop = new EventLoop(new Random(seed, 1));
     this.network = new Network(this.loop, new Random(seed, 2));
     this.host = this.#cluster('host');
@@ -52,11 +65,17 @@ export class World {
       data: { 'client-ca-file': Buffer.from(ca, 'base64').toString() },
     });
     for (const name of USER_NAMESPACES) namespace(this.host, name);
-    node(this.host, 'real-1', '4');
+    if (isCrowded) this.host.reads = asOldHostReads;
+    this.#nodes(this.host, () => node(this.host, 'real-1', '4'));
     for (const name of MEMBERS) this.#member(name, ca);
     const chance = new Random(seed, 4);
     const wiring = chance.pick(['none', 'none', 'none', 'wired', 'marked'] as const) ?? 'none';
     this.wiring = hasRules && wiring === 'none' ? 'wired' : wiring;
+    if (isCrowded) {
+      this.host.create('setup', PATHS.members, memberCluster(MISNAMED.name, { virtualNodes: [...MISNAMED.pools] }));
+      for (const { path, policy } of crowdedRules()) this.host.create('setup', path, policy);
+      return;
+    }
     // Without rules nothing says that a pod may leave the host.
     if (this.wiring === 'none' && chance.chance(0.7)) return;
     const residence = hasResidence ? residencePolicies(MEMBERS, USER_NAMESPACES) : [];
@@ -69,7 +88,9 @@ export class World {
 
   #member(name: string, ca: string): void {
     const cluster = this.#cluster(name);
-    for (const number of [1, 2]) node(cluster, `${name}-${number}`, '16');
+    this.#nodes(cluster, () => {
+      for (const number of [1, 2]) node(cluster, `${name}-${number}`, '16');
+    });
     this.members.set(name, cluster);
     this.host.create('setup', PATHS.secrets('spillway-system'), {
       apiVersion: 'v1',
@@ -77,7 +98,16 @@ export class World {
       metadata: { name, namespace: 'spillway-system' },
       data: { kubeconfig: Buffer.from(kubeconfig(cluster.origin, ca, 'spillway')).toString('base64') },
     });
-    this.host.create('setup', PATHS.members, memberCluster(name));
+    const pools = this.isCrowded ? { virtualNodes: [...(SMALL_POOLS[name] ?? [])] } : {};
+    this.host.create('setup', PATHS.members, memberCluster(name, pools));
+  }
+
+  #nodes(cluster: SimCluster, usual: () => void): void {
+    if (!this.isCrowded) {
+      usual();
+      return;
+    }
+    for (const one of SMALL_NODES[cluster.name] ?? []) cluster.api.put(`${PATHS.nodes}/${one.name}`, smallNode(one));
   }
 
   #cluster(name: string): SimCluster {
@@ -92,12 +122,12 @@ export class World {
   }
 }
 
-function memberCluster(name: string): JsonObject {
+function memberCluster(name: string, more: JsonObject): JsonObject {
   return {
     apiVersion: 'spillway.dev/v1alpha1',
     kind: 'MemberCluster',
     metadata: { name, generation: 1 },
-    spec: { credentials: { secretRef: { namespace: 'spillway-system', name } } },
+    spec: { credentials: { secretRef: { namespace: 'spillway-system', name } }, ...more },
   };
 }
 

@@ -1,4 +1,5 @@
 import { MEMBER_LABEL, NODE_LABEL } from '../../../src/api/marks.ts';
+import { OWN_COST_ANNOTATION } from '../../../src/placement/deletion-cost.ts';
 import { asPod, hostUidOf, isFinal } from '../pod-shapes.ts';
 import type { Change, SimObject } from '../sim-cluster.ts';
 import { PATHS, type World } from '../world.ts';
@@ -32,7 +33,7 @@ export class NodeOracle {
       }
     }
     if (object['kind'] === 'Node') this.#node(change);
-    if (object['kind'] === 'Pod' && by.includes('#')) this.#ofOthers(object, by);
+    if (object['kind'] === 'Pod' && by.includes('#') && !isOfWorkload(object, previous)) this.#ofOthers(object, by);
   }
 
   /** The program makes or changes a copy of that host pod. */
@@ -86,6 +87,11 @@ export class NodeOracle {
       this.#report('I12', `${by} takes taint ${key} off ${object.metadata.name}`);
     }
   }
+}
+
+/** Which of its pods goes first is said of all pods of a workload under rules, wherever they are. */
+function isOfWorkload({ metadata }: SimObject, previous: SimObject | undefined): boolean {
+  return metadata.annotations?.[OWN_COST_ANNOTATION] !== previous?.metadata.annotations?.[OWN_COST_ANNOTATION];
 }
 
 function taintKeys(node: SimObject): string[] {
