@@ -13,14 +13,17 @@ export interface Room {
   /** How many more fit now; undefined when nobody knows, which counts as enough. */
   readonly fits: number | undefined;
   /** Why none fits, for people. */
-  readonly why?: string;
+  readonly why?: string | undefined;
   /** None is known to fit because nodes, overrides or the like are not known yet, as `why` says; it may be otherwise in a moment. */
-  readonly notKnown?: true;
+  readonly notKnown?: true | undefined;
   /** Why the pod can never run there, whatever the room, such as a node selector that no node has; for people. */
   readonly impossible?: string;
   /** How much of the pod's images the nodes there have, 0 to 100; undefined when not known. */
-  readonly images?: number;
+  readonly images?: number | undefined;
 }
+
+/** By cluster. */
+export type Rooms = Pick<ReadonlyMap<string, Room>, 'get'>;
 
 /** A cluster that may get pods of a workload, room aside. */
 export interface Candidate {

@@ -26,28 +26,30 @@ export interface RoomQuestion {
   readonly member: string;
   /** Virtual nodes of the member that the scheduler asks about: they passed its own checks. */
   readonly asked: readonly string[];
-  /** All virtual nodes of the member that there are. */
-  readonly all: readonly string[];
   /** Pods of that shape that are of interest. */
   readonly upTo?: number;
   /** Nobody reads why there is no room. */
   readonly wordless?: boolean;
 }
 
+/** Without a word. */
+const FULL: MemberFit = { room: { fits: 0 }, nodes: [] };
+
 /** Asks the nodes of a member, pool by pool, whether they can take a pod now. */
 export function memberFit(question: RoomQuestion, hostNodes: HostNodes, capacityOf: CapacityOf): MemberFit {
-  const { pod, member, asked, all, upTo = MANY, wordless = false } = question;
+  const { pod, member, asked, upTo = MANY, wordless = false } = question;
   const mapping = whyNoNamespace(hostNodes.member(member), pod);
   if (mapping !== undefined) return { room: { fits: 0, impossible: mapping }, nodes: [] };
-  if (asked.length === 0) return { room: whyNotAsked(pod, all, hostNodes), nodes: [] };
+  if (asked.length === 0) return { room: whyNotAsked(pod, member, hostNodes), nodes: [] };
   const nodes: { name: string; slots: number; request: FitRequest }[] = [];
   const reasons: string[] = [];
-  const refusals: string[] = [];
   const unknown: string[] = [];
+  let refused: string | undefined;
+  let isFull = false;
   for (const name of asked) {
     const leaves = whyPodWouldLeave(pod, hostNodes.wantedTaints(member, name));
     if (leaves !== undefined) {
-      refusals.push(leaves);
+      refused ??= leaves;
       continue;
     }
     const capacity = capacityOf(name);
@@ -56,31 +58,26 @@ export function memberFit(question: RoomQuestion, hostNodes: HostNodes, capacity
       continue;
     }
     const request = capacity.request(pod);
-    if ('refused' in request) refusals.push(request.refused);
+    if ('refused' in request) refused ??= request.refused;
     else if ('unknown' in request) unknown.push(request.unknown);
     else {
       const answer = capacity.fits(request);
       if (answer.fits) nodes.push({ name, slots: Math.max(1, capacity.slots(request, upTo)), request });
-      else if (wordless) reasons.push('');
+      else if (wordless) isFull = true;
       else reasons.push(`${reasonsInWords(answer.reasons)}${largestInWords(capacity, request, answer.reasons)}`);
     }
   }
   if (nodes.length + reasons.length + unknown.length === 0) {
-    return { room: { fits: 0, impossible: refusals[0] ?? 'it cannot run the pod' }, nodes };
+    return isFull ? FULL : { room: { fits: 0, impossible: refused ?? 'it cannot run the pod' }, nodes };
   }
   nodes.sort((a, b) => b.slots - a.slots || (a.name < b.name ? -1 : 1));
   const [first] = nodes;
   const fits = nodes.reduce((sum, { slots }) => sum + slots, 0);
-  const why = [...new Set([...unknown, ...reasons])].filter((words) => words !== '').join('; ');
-  const isPending = nodes.length === 0 && unknown.length > 0;
   const images = first === undefined ? undefined : capacityOf(first.name)?.images(pod);
-  const room = {
-    fits,
-    ...(why === '' ? {} : { why }),
-    ...(isPending ? { notKnown: true as const } : {}),
-    ...(images === undefined ? {} : { images }),
-  };
-  return { room, nodes };
+  const words = [...unknown, ...reasons];
+  const why = words.length === 0 ? undefined : [...new Set(words)].join('; ');
+  const isPending = nodes.length === 0 && unknown.length > 0;
+  return { room: { fits, why, notKnown: isPending || undefined, images }, nodes };
 }
 
 /** Nothing where there is enough, and something else is in the way: a quota, a port, another pod. */
@@ -103,8 +100,9 @@ function whyNoNamespace(member: MemberCluster | undefined, pod: Pod): string | u
  * None of its virtual nodes passed the scheduler's own checks. Whether a member is there at all only its probe says: a virtual
  * node that is not ready has no room at the moment, which does not take the member out of a division.
  */
-function whyNotAsked(pod: Pod, all: readonly string[], hostNodes: HostNodes): Room {
-  const nodes = all.map((name) => hostNodes.nodes.get(name)).filter((node) => node !== undefined);
+function whyNotAsked(pod: Pod, member: string, hostNodes: HostNodes): Room {
+  const all = hostNodes.virtualNodesOf(member).map((name) => hostNodes.nodes.get(name));
+  const nodes = all.filter((node) => node !== undefined);
   if (nodes.length === 0) return { fits: 0, why: 'it has no virtual node yet' };
   const whys = nodes.map((node) => whyPodNeverFits(pod, node));
   const [first] = whys;

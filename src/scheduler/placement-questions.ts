@@ -182,8 +182,7 @@ export class PlacementQuestions {
     more: Pick<RoomQuestion, 'upTo' | 'wordless'> = {},
   ): MemberFit {
     const { view, capacityOf } = this.#o;
-    const all = view.nodes.virtualNodesOf(member);
-    return memberFit({ pod, member, asked, all, ...more }, view.nodes, capacityOf);
+    return memberFit({ pod, member, asked, ...more }, view.nodes, capacityOf);
   }
 
   /** What passed the checks of the scheduler has room for one pod at least, whatever is known of it here. */
