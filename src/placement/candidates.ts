@@ -49,7 +49,7 @@ export interface CandidateFacts {
   /** What the pod tolerates itself. */
   readonly avoided: readonly Avoided[];
   readonly migrating: Migrating | undefined;
-  readonly rooms: ReadonlyMap<string, Room>;
+  readonly rooms: Rooms;
   /** Pods of the revision by cluster. */
   readonly here: ReadonlyMap<string, number>;
   /** Clusters with pods of any revision. */

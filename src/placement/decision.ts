@@ -1,6 +1,6 @@
 import type { Scoring } from '../api/scoring.ts';
 import type { Avoided } from './avoided.ts';
-import type { Candidate, Room } from './candidates.ts';
+import type { Candidate, Rooms } from './candidates.ts';
 import type { Cluster } from '../api/cluster.ts';
 import type { CompiledPlacement, Group } from './compiled-placement.ts';
 import type { Migrating } from './migrating.ts';
@@ -21,8 +21,8 @@ export interface PlacementFacts {
     /** How long the pod has been waiting for a place. */
     readonly waitedMs: number;
   };
-  /** Room for pods like this one, by cluster. */
-  readonly rooms: ReadonlyMap<string, Room>;
+  /** Room for pods like this one. */
+  readonly rooms: Rooms;
   readonly avoided: readonly Avoided[];
   /** The workload is being moved out of a member. */
   readonly migrating?: Migrating | undefined;

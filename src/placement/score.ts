@@ -1,6 +1,6 @@
 import { LOCAL } from '../api/cluster-tiers.ts';
 import type { OwnScoring, Scoring } from '../api/scoring.ts';
-import type { Candidate, Room } from './candidates.ts';
+import type { Candidate, Rooms } from './candidates.ts';
 import type { Signals } from './signals.ts';
 
 /** What a score looks at of a cluster. */
@@ -8,7 +8,7 @@ export type Scored = Pick<Candidate, 'name' | 'cluster' | 'inUse'>;
 
 export interface ScoreFacts {
   readonly scoring: Scoring;
-  readonly rooms: ReadonlyMap<string, Room>;
+  readonly rooms: Rooms;
   readonly signals: Signals;
   /** Region of the host, if known. */
   readonly homeRegion: string | undefined;

@@ -3,7 +3,7 @@ import type { Scoring } from '../api/scoring.ts';
 import type { Pod } from '../kube/core-v1.ts';
 import { reasonsInWords } from '../capacity/fit-answer.ts';
 import type { FitAnswer } from '../capacity/fit-answer.ts';
-import type { Room } from '../placement/candidates.ts';
+import type { Room, Rooms } from '../placement/candidates.ts';
 import type { PlacementFacts } from '../placement/decision.ts';
 import { workloadOf } from '../placement/owner-chain.ts';
 import { scoreCandidates, scoringOf } from '../placement/score.ts';
@@ -34,7 +34,11 @@ export function splitByMember(hostNodes: Pick<HostNodes, 'memberOf'>, nodeNames:
   for (const name of nodeNames) {
     const member = hostNodes.memberOf(name);
     if (member === undefined) local.push(name);
-    else virtual.set(member, [...(virtual.get(member) ?? []), name]);
+    else {
+      const asked = virtual.get(member);
+      if (asked === undefined) virtual.set(member, [name]);
+      else asked.push(name);
+    }
   }
   return { local, virtual };
 }
@@ -74,14 +78,10 @@ export class PlacementQuestions {
     const { view, workloads, clock } = this.#o;
     const identity = workloadOf(chain);
     const clusters = view.nodes.clusters();
-    const local = this.#localRoom(pod, split);
-    const rooms = new Map<string, Room>([[LOCAL, local.room]]);
-    const members = new Map<string, MemberFit>([[LOCAL, local]]);
+    const members = new Map<string, MemberFit>([[LOCAL, this.#localRoom(pod, split)]]);
     for (const { name, unavailable } of clusters) {
       if (name === LOCAL || unavailable !== undefined) continue;
-      const found = this.room(pod, name, split.virtual.get(name) ?? [], { wordless });
-      members.set(name, found);
-      rooms.set(name, found.room);
+      members.set(name, this.room(pod, name, split.virtual.get(name) ?? [], { wordless }));
     }
     const now = clock();
     const facts: PlacementFacts = {
@@ -96,7 +96,7 @@ export class PlacementQuestions {
         revision: identity.revision,
         waitedMs: view.waits.waitedMs(pod, now),
       },
-      rooms,
+      rooms: roomsIn(members),
       avoided: workloads.avoided(identity.object),
       migrating: this.#o.wayOf?.(identity.object),
       remembered: workloads.plan(identity.object),
@@ -116,18 +116,19 @@ export class PlacementQuestions {
   ): { readonly score: number; readonly nodes: MemberFit['nodes'] }[] {
     const { view } = this.#o;
     const inUse = ofAllRevisions(view.seats.counts(view.seatGroupsOf(workloadOf(chain).object)));
-    const rooms = new Map([...virtual].map(([member, asked]) => [member, this.room(pod, member, asked)] as const));
+    const members = new Map<string, MemberFit>();
+    for (const [member, asked] of virtual) members.set(member, this.room(pod, member, asked));
     const clusters = view.nodes.clusters();
     const candidates = clusters
-      .filter(({ name }) => rooms.has(name))
+      .filter(({ name }) => members.has(name))
       .map((cluster) => ({ name: cluster.name, cluster, inUse: (inUse.get(cluster.name) ?? 0) > 0 }));
     const scores = scoreCandidates(candidates, {
       scoring: scoringOf(this.#o.scoring, rules?.placement.scoring),
-      rooms: new Map([...rooms].map(([member, { room }]) => [member, room])),
+      rooms: roomsIn(members),
       signals: this.#o.signals(),
       homeRegion: clusters.find(({ name }) => name === LOCAL)?.region,
     });
-    return [...rooms].map(([member, { nodes }]) => ({ score: scores.get(member) ?? 0, nodes }));
+    return [...members].map(([member, { nodes }]) => ({ score: scores.get(member) ?? 0, nodes }));
   }
 
   /** Every node that there is, as if it had passed the scheduler's own checks: for plans without a question. */
@@ -205,6 +206,10 @@ export class PlacementQuestions {
     const impossible = 'the node selector or node affinity of the pod leaves all of its nodes out';
     return { room: this.#mayBeLocal(pod) ? { fits: 0, why } : { fits: 0, impossible }, nodes: [] };
   }
+}
+
+function roomsIn(members: ReadonlyMap<string, MemberFit>): Rooms {
+  return { get: (cluster) => members.get(cluster)?.room };
 }
 
 function whyIn(answer: FitAnswer): { why?: string } {

@@ -2,6 +2,7 @@ import { LOCAL } from '../api/cluster-tiers.ts';
 import { isFinished } from '../api/pod-phase.ts';
 import type { Candidate, Grant, Victims } from '../capacity/victims.ts';
 import type { Pod } from '../kube/core-v1.ts';
+import type { Room } from '../placement/candidates.ts';
 import { placementFor } from '../placement/gang-order.ts';
 import { nextPlace } from '../placement/next-place.ts';
 import type { OwnerChain } from '../placement/owner-chain.ts';
@@ -56,7 +57,7 @@ export class Preemption {
     if (isMadeForItsNode(pod, chain) || view.nodes.anyVirtualNode() === undefined) return evicting(victims);
     // By which rules it lives is not known yet; it is asked again, unless it was deleted.
     if (view.hasLeft(pod) || missing !== undefined) return evicting(new Map());
-    if (victims.size > 0 && nominees.wereJustNamed(pod, uidsOf(victims))) return evicting(victims);
+    if (victims.size > 0 && nominees.wereJustNamed(pod, victims)) return evicting(victims);
     // Others make way already.
     if (nominees.waitsForVictims(pod)) return evicting(new Map());
     view.asked(pod);
@@ -136,16 +137,18 @@ export class Preemption {
     { chain, rules, split, behind }: { chain: OwnerChain; rules: Rules; split: Split; behind: VictimsBehind },
   ): Map<string, NodeVictims | undefined> {
     const { facts } = this.#o.questions.ask(pod, chain, rules, split, true);
-    const open = new Map<string, readonly string[]>(split.local.length > 0 ? [[LOCAL, split.local]] : []);
-    for (const [member, names] of split.virtual) {
-      if (facts.rooms.get(member)?.impossible === undefined) open.set(member, names);
-    }
+    const nodesOf = (cluster: string): readonly string[] | undefined =>
+      cluster === LOCAL ? split.local : split.virtual.get(cluster);
+    const inVain = new Set<string>();
+    const roomIn = (cluster: string): Room | undefined => {
+      const room = facts.rooms.get(cluster);
+      const mayGet = room?.impossible === undefined && !inVain.has(cluster) && (nodesOf(cluster)?.length ?? 0) > 0;
+      return mayGet ? withRoomForOne(room) : room;
+    };
+    const made = { ...facts, placement: placementFor(pod, facts), rooms: { get: roomIn } };
     for (;;) {
-      const rooms = new Map(facts.rooms);
-      for (const cluster of open.keys()) rooms.set(cluster, { fits: Math.max(1, facts.rooms.get(cluster)?.fits ?? 0) });
-      const made = { ...facts, rooms };
-      const [place] = nextPlace({ ...made, placement: placementFor(pod, made) }).allowed;
-      const nodes = place === undefined ? undefined : open.get(place.cluster);
+      const [place] = nextPlace(made).allowed;
+      const nodes = place === undefined || inVain.has(place.cluster) ? undefined : nodesOf(place.cluster);
       if (place === undefined || nodes === undefined) return new Map();
       if (place.cluster === LOCAL) return new Map(nodes.map((node) => [node, undefined]));
       const found = nodes.flatMap((node) => {
@@ -153,9 +156,15 @@ export class Preemption {
         return victims === undefined ? [] : [[node, victims] as const];
       });
       if (found.length > 0) return new Map(found);
-      open.delete(place.cluster);
+      inVain.add(place.cluster);
     }
   }
+}
+
+const FOR_ONE: Room = { fits: 1 };
+
+function withRoomForOne(room: Room | undefined): Room {
+  return room?.fits === undefined || room.fits <= 1 ? FOR_ONE : { fits: room.fits };
 }
 
 /** A pod on a virtual node, read no further than somebody asks: thousands may be candidates, and few are compared. */

@@ -3,6 +3,7 @@ import { LOCAL } from '../../api/cluster-tiers.ts';
 import type { Pod } from '../../kube/core-v1.ts';
 import { canonicalJson } from '../../kube/canonical-json.ts';
 import { controllerOf } from '../../kube/owner-references.ts';
+import type { Rooms } from '../../placement/candidates.ts';
 import { placementFor } from '../../placement/gang-order.ts';
 import { nextPlace } from '../../placement/next-place.ts';
 import { revisionOf } from '../../placement/owner-chain.ts';
@@ -93,8 +94,8 @@ export class GangRefusal {
     const pods = withMore(facts.workload.pods, facts.pod.revision, cluster, others);
     const room = facts.rooms.get(cluster);
     // Each of them is asked about the room when it is set aside.
-    const rooms = new Map(facts.rooms);
-    if (room?.impossible === undefined) rooms.set(cluster, { ...room, fits: Math.max(1, room?.fits ?? 0) });
+    const given = room?.impossible === undefined ? { ...room, fits: Math.max(1, room?.fits ?? 0) } : room;
+    const rooms: Rooms = { get: (name) => (name === cluster ? given : facts.rooms.get(name)) };
     const made = { ...facts, rooms, workload: { ...facts.workload, pods } };
     const { allowed, refusals } = nextPlace({ ...made, placement: placementFor(there, made) });
     if (allowed.some((place) => place.cluster === cluster)) return undefined;
