@@ -87,10 +87,10 @@ export class Nominees {
    * Whether these are the very victims that were named for the pod a moment ago: where two extenders are asked about a pod, as
    * manifests/scheduler have it for marked ones, the second question shows what the answer to the first one left.
    */
-  wereJustNamed({ metadata }: Pod, victims: ReadonlyMap<string, readonly string[]>): boolean {
+  wereJustNamed({ metadata }: Pod, victims: ReadonlyMap<string, { readonly uids: readonly string[] }>): boolean {
     const asked = this.#asked.peek(metadata.uid ?? '');
     if (asked === undefined || this.#o.monotonic() - asked.at > SAME_ATTEMPT_MS) return false;
-    return asked.victims.size === victims.size && [...victims].every(([node, uids]) => hasOnly(asked, node, uids));
+    return asked.victims.size === victims.size && [...victims].every(([node, { uids }]) => hasOnly(asked, node, uids));
   }
 
   /**
