@@ -9,12 +9,11 @@ import type { Counts, Share } from './share.ts';
  */
 export class HighestAverages {
   readonly #shares: readonly Share[];
-  readonly #order: ReadonlyMap<Share, number>;
+  readonly #sign: 1 | -1;
 
   constructor(shares: readonly Share[], descending: boolean) {
-    const sign = descending ? -1 : 1;
-    this.#shares = shares.toSorted((a, b) => (a.name < b.name ? -sign : sign));
-    this.#order = new Map(this.#shares.map((share, index) => [share, index]));
+    this.#sign = descending ? -1 : 1;
+    this.#shares = shares.toSorted((a, b) => this.#compareNames(a, b));
   }
 
   /** Who gets the next seat; undefined when all have their maximum, or no weight beyond their minimum. */
@@ -30,8 +29,7 @@ export class HighestAverages {
 
   /** Negative when the next seat of `a` comes before the next seat of `b`; both are of these shares. */
   compare(a: Share, b: Share, counts: Counts): number {
-    const bySeats = compareSeats(a, seats(counts, a), b, seats(counts, b));
-    return bySeats === 0 ? (this.#order.get(a) ?? 0) - (this.#order.get(b) ?? 0) : bySeats;
+    return compareSeats(a, seats(counts, a), b, seats(counts, b)) || this.#compareNames(a, b);
   }
 
   /** Who gives up a seat first: one above its maximum, else the exact reverse of {@link next}. Undefined without seats. */
@@ -50,7 +48,8 @@ export class HighestAverages {
    * those, or given up from them in the reverse order. Takes no longer for two thousand million seats than for a few hundred.
    */
   divide(total: number, start: Counts = new Map()): { counts: Map<string, number>; unplaced: number } {
-    const counts = new Map(this.#shares.map((share) => [share.name, seats(start, share)]));
+    const counts = new Map<string, number>();
+    for (const share of this.#shares) counts.set(share.name, seats(start, share));
     let left = total - sum(counts);
     if (Math.abs(left) > FEW) left = this.#leap(counts, total);
     for (; left > 0; left -= 1) {
@@ -91,7 +90,12 @@ export class HighestAverages {
   #compareNumbered(a: Share, m: number, b: Share, n: number): number {
     const [aOver, bOver] = [isOver(a, m + 1), isOver(b, n + 1)];
     if (aOver !== bOver) return aOver ? 1 : -1;
-    return compareSeats(a, m, b, n) || (this.#order.get(a) ?? 0) - (this.#order.get(b) ?? 0);
+    return compareSeats(a, m, b, n) || this.#compareNames(a, b);
+  }
+
+  #compareNames({ name: a }: Share, { name: b }: Share): number {
+    if (a === b) return 0;
+    return a < b ? -this.#sign : this.#sign;
   }
 }
 
