@@ -1,4 +1,4 @@
-import { HARD_EFFECTS, toleratesForGood } from '../kube/taints.ts';
+import { HARD_EFFECTS, taintInWords, toleratesForGood } from '../kube/taints.ts';
 import type { Toleration } from '../kube/taints.ts';
 import { timestamp } from '../kube/timestamps.ts';
 import { PODS_UNHEALTHY } from './avoided.ts';
@@ -53,7 +53,7 @@ export interface CandidateFacts {
   /** Pods of the revision by cluster. */
   readonly here: ReadonlyMap<string, number>;
   /** Clusters with pods of any revision. */
-  readonly inUse: ReadonlySet<string>;
+  readonly inUse: Pick<ReadonlySet<string>, 'has'>;
   /** Pods the workload will have, the one in question included. Room that nobody knows counts as enough for these. */
   readonly replicas: number;
 }
@@ -63,7 +63,7 @@ export function findCandidates(facts: CandidateFacts): { candidates: Candidate[]
   const candidates: Candidate[] = [];
   const refusals: Refusal[] = [];
   for (const cluster of facts.clusters) {
-    const tier = facts.group.tiers.findIndex(({ whyNot }) => whyNot(cluster) === undefined);
+    const tier = tierOf(facts.group, cluster);
     const refused = tier < 0 ? notSelected(cluster, facts) : whyUnusable(cluster, facts);
     if (refused !== undefined) {
       refusals.push({ cluster: cluster.name, ...refused });
@@ -81,6 +81,12 @@ export function findCandidates(facts: CandidateFacts): { candidates: Candidate[]
     });
   }
   return dropThoseWithoutShare(facts, candidates, refusals);
+}
+
+/** The first tier of the group that chooses the cluster; -1: none does. */
+export function tierOf({ tiers }: Group, cluster: Cluster): number {
+  for (const [index, { whyNot }] of tiers.entries()) if (whyNot(cluster) === undefined) return index;
+  return -1;
 }
 
 type Reason = { reason: RefusalReason; message: string };
@@ -102,10 +108,11 @@ function notSelected(cluster: Cluster, { placement, group }: CandidateFacts): Re
  * tolerated for a time only keeps new pods away, too: they would be moved out again when it is over, and so on for ever.
  */
 export function whyTainted({ taints }: Cluster, tolerations: readonly Toleration[]): string | undefined {
-  const taint = taints.find((one) => HARD_EFFECTS.includes(one.effect) && !toleratesForGood(tolerations, one));
-  if (taint === undefined) return undefined;
-  const value = taint.value === undefined || taint.value === '' ? '' : `=${taint.value}`;
-  return `it has cluster taint ${taint.key}${value}:${taint.effect}, which no policy of the pod tolerates`;
+  for (const taint of taints) {
+    if (!HARD_EFFECTS.includes(taint.effect) || toleratesForGood(tolerations, taint)) continue;
+    return `it has cluster taint ${taintInWords(taint)}, which no policy of the pod tolerates`;
+  }
+  return undefined;
 }
 
 function whyUnusable(cluster: Cluster, { placement, avoided, migrating, rooms }: CandidateFacts): Reason | undefined {
@@ -116,12 +123,10 @@ function whyUnusable(cluster: Cluster, { placement, avoided, migrating, rooms }:
   if (taint !== undefined) return { reason: 'Tainted', message: taint };
   const elsewhere = migrating === undefined ? undefined : whyNotOnTheWay(cluster.name, migrating);
   if (elsewhere !== undefined) return { reason: 'Migrating', message: elsewhere };
-  const refusal = avoided.find(({ cluster: name }) => name === cluster.name);
-  if (refusal !== undefined) {
-    const what =
-      refusal.reason === PODS_UNHEALTHY ? 'was left by pods of the workload' : 'refused a pod of the workload';
-    const message = `it ${what} and is avoided until ${timestamp(refusal.until)}: ${refusal.message}`;
-    return { reason: 'Avoided', message };
+  for (const { cluster: name, reason, until, message } of avoided) {
+    if (name !== cluster.name) continue;
+    const what = reason === PODS_UNHEALTHY ? 'was left by pods of the workload' : 'refused a pod of the workload';
+    return { reason: 'Avoided', message: `it ${what} and is avoided until ${timestamp(until)}: ${message}` };
   }
   for (const rule of placement.spread) {
     if (rule.hard && rule.groupsOf(cluster).length === 0) {

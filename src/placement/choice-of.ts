@@ -1,7 +1,7 @@
 import { LOCAL } from '../api/cluster-tiers.ts';
 import { chooseGroup } from './affinity-group.ts';
 import { stillAvoided } from './avoided.ts';
-import { findCandidates } from './candidates.ts';
+import { findCandidates, tierOf } from './candidates.ts';
 import type { Candidate } from './candidates.ts';
 import type { Choice, PlacementFacts } from './decision.ts';
 import type { Cluster } from '../api/cluster.ts';
@@ -34,7 +34,7 @@ export function choiceOf(
       migrating: facts.migrating,
       rooms: facts.rooms,
       here,
-      inUse: new Set(all.keys()),
+      inUse: all,
       replicas,
     });
   const group = chooseGroup({
@@ -91,7 +91,7 @@ function ranked(candidates: readonly Candidate[], facts: PlacementFacts): Pick<C
 function tiersOf(group: Group, clusters: readonly Cluster[]): Map<string, number> {
   const tiers = new Map<string, number>();
   for (const cluster of clusters) {
-    const tier = group.tiers.findIndex(({ whyNot }) => whyNot(cluster) === undefined);
+    const tier = tierOf(group, cluster);
     if (tier >= 0) tiers.set(cluster.name, tier);
   }
   return tiers;

@@ -21,6 +21,8 @@ export function ofRevision(pods: PodCounts, revision: string | undefined): Count
 
 /** Pods of all revisions by cluster. */
 export function ofAllRevisions(pods: PodCounts): Counts {
+  const [only] = pods.size === 1 ? pods.values() : [];
+  if (only !== undefined) return only;
   const all = new Map<string, number>();
   for (const counts of pods.values()) {
     for (const [cluster, count] of counts) all.set(cluster, (all.get(cluster) ?? 0) + count);

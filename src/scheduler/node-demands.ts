@@ -20,8 +20,11 @@ export function whyPodKeepsOff(pod: Pod, node: Node): string | undefined {
  * that node, of effect NoExecute, which stand as NoSchedule on the Node.
  */
 export function whyPodWouldLeave({ spec }: Pod, taints: readonly Taint[]): string | undefined {
-  const taint = taints.find((one) => one.effect === 'NoExecute' && !toleratesForGood(spec.tolerations ?? [], one));
-  return taint === undefined ? undefined : `the pod does not tolerate taint ${taintInWords(taint)} for good`;
+  for (const taint of taints) {
+    if (taint.effect !== 'NoExecute' || toleratesForGood(spec.tolerations ?? [], taint)) continue;
+    return `the pod does not tolerate taint ${taintInWords(taint)} for good`;
+  }
+  return undefined;
 }
 
 /** Taints of nodes that come and go by themselves, as the lease of a node is renewed or not, and its member is reachable or not. */

@@ -102,9 +102,9 @@ export class PodSeats {
     const all = new Map<string, Map<string, number>>();
     for (const group of groups) {
       for (const [revision, clusters] of this.#groups.get(group)?.placed ?? []) {
-        const sum = all.get(revision);
-        if (sum === undefined) all.set(revision, new Map(clusters));
-        else for (const [cluster, count] of clusters) sum.set(cluster, (sum.get(cluster) ?? 0) + count);
+        const sum = all.get(revision) ?? new Map<string, number>();
+        all.set(revision, sum);
+        for (const [cluster, count] of clusters) sum.set(cluster, (sum.get(cluster) ?? 0) + count);
       }
     }
     return all;
