@@ -1,5 +1,6 @@
 import { virtualNodeOf } from './ledger.ts';
 import { whyOverAllowance } from './allowance.ts';
+import type { FitShape } from './fit-shape.ts';
 import type { FitShapes } from './fit-shapes.ts';
 import { interPodCheck } from './inter-pod-constraints.ts';
 import type { AdmittedRequest } from './namespace-rules.ts';
@@ -70,13 +71,17 @@ export class Preemption {
       if (virtualNodeOf(pod.source, this.#o.hostId) === virtualNode) allowance.take(pod);
     }
     if (this.#someNodeFits(admitted)) return victimsAmong<Removable>(there, allowance);
+    const { table, shapes } = this.#o;
+    const room = new RoomOnRow(table, shapes.of(admitted.parts, admitted.shapeKey), allowance);
+    const leavingRows = byRow(leaving, ({ row }) => row);
     let best: Victims | undefined;
     let helped = 0;
-    for (const [row, onRow] of byRow(there)) {
-      const fromRow = leaving.filter((pod) => pod.row === row);
-      for (const pod of fromRow) this.#o.table.lift(row, pod);
-      const victims = victimsAmong(onRow, this.#roomOn(row, admitted, allowance));
-      for (const pod of fromRow) this.#o.table.putBack(row, pod);
+    for (const [row, onRow] of byRow(there, ({ placed }) => placed.row)) {
+      const fromRow = leavingRows.get(row) ?? [];
+      for (const pod of fromRow) table.lift(row, pod);
+      room.row = row;
+      const victims = victimsAmong(onRow, room);
+      for (const pod of fromRow) table.putBack(row, pod);
       if (victims === undefined) continue;
       const isBetter = best === undefined || compareVictims(victims, best) < 0;
       if (isBetter && this.#mayJoin(row, admitted, onRow, victims)) best = victims;
@@ -121,22 +126,6 @@ export class Preemption {
     return false;
   }
 
-  #roomOn(row: number, { parts, shapeKey }: AdmittedRequest, allowance: Allowance): RoomWithout<Removable> {
-    const { table, shapes } = this.#o;
-    const shape = shapes.of(parts, shapeKey);
-    return {
-      take: (one) => {
-        table.lift(row, one.placed);
-        allowance.take(one);
-      },
-      putBack: (one) => {
-        table.putBack(row, one.placed);
-        allowance.putBack(one);
-      },
-      fits: () => shape.wouldFit(row) && allowance.fits(),
-    };
-  }
-
   /** Whether inter-pod constraints let the pod onto the row once these are gone. */
   #mayJoin(row: number, { parts, request }: AdmittedRequest, onRow: readonly Removable[], { pods }: Victims): boolean {
     const { table, podCounts } = this.#o;
@@ -179,11 +168,40 @@ class Allowance implements RoomWithout<Removable> {
   }
 }
 
-function byRow(pods: readonly Removable[]): Map<number, Removable[]> {
-  const rows = new Map<number, Removable[]>();
+/** Room on one row after the other. */
+class RoomOnRow implements RoomWithout<Removable> {
+  readonly #table: NodeTable;
+  readonly #shape: FitShape;
+  readonly #allowance: Allowance;
+  row = 0;
+
+  constructor(table: NodeTable, shape: FitShape, allowance: Allowance) {
+    this.#table = table;
+    this.#shape = shape;
+    this.#allowance = allowance;
+  }
+
+  take(one: Removable): void {
+    this.#table.lift(this.row, one.placed);
+    this.#allowance.take(one);
+  }
+
+  putBack(one: Removable): void {
+    this.#table.putBack(this.row, one.placed);
+    this.#allowance.putBack(one);
+  }
+
+  fits(): boolean {
+    return this.#shape.wouldFit(this.row) && this.#allowance.fits();
+  }
+}
+
+function byRow<P>(pods: readonly P[], rowOf: (pod: P) => number): Map<number, P[]> {
+  const rows = new Map<number, P[]>();
   for (const one of pods) {
-    const there = rows.get(one.placed.row);
-    if (there === undefined) rows.set(one.placed.row, [one]);
+    const row = rowOf(one);
+    const there = rows.get(row);
+    if (there === undefined) rows.set(row, [one]);
     else there.push(one);
   }
   return rows;

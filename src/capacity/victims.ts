@@ -35,36 +35,39 @@ export interface RoomWithout<C extends Candidate> {
  * of each kind the most important first. All are put back in the end. Undefined: not even without all of them is there room.
  */
 export function victimsAmong<C extends Candidate>(candidates: readonly C[], room: RoomWithout<C>): Victims | undefined {
-  const byImportance = candidates.toSorted(compareImportance);
+  const byImportance = candidates.length === 1 ? candidates : candidates.toSorted(compareImportance);
   for (const one of byImportance) room.take(one);
   if (!room.fits()) {
     for (const one of byImportance) room.putBack(one);
     return undefined;
   }
-  const isProtected = protectedOf(byImportance);
+  const safe = protectedOf(byImportance);
   const pods: C[] = [];
-  for (const one of [...byImportance.filter(isProtected), ...byImportance.filter((other) => !isProtected(other))]) {
+  for (const one of safe.size === 0 ? byImportance : [...safe, ...byImportance.filter((other) => !safe.has(other))]) {
     room.putBack(one);
     if (room.fits()) continue;
     room.take(one);
     pods.push(one);
   }
   for (const one of pods) room.putBack(one);
-  return { pods, violations: pods.filter(isProtected).length };
+  return { pods, violations: safe.size === 0 ? 0 : pods.filter((one) => safe.has(one)).length };
 }
 
+const NOBODY: ReadonlySet<never> = new Set();
+
 /** Those whose eviction, after that of all more important ones, a budget does not grant any more. */
-function protectedOf<C extends Candidate>(byImportance: readonly C[]): (candidate: C) => boolean {
-  const left = new Map<string, number>();
-  const found = new Set<C>();
+function protectedOf<C extends Candidate>(byImportance: readonly C[]): ReadonlySet<C> {
+  // On most nodes there is but one.
+  const left = byImportance.length === 1 ? undefined : new Map<string, number>();
+  let found: Set<C> | undefined;
   for (const one of byImportance) {
     for (const { key, allowed } of one.budgets) {
-      const granted = left.get(key) ?? allowed;
-      left.set(key, granted - 1);
-      if (granted < 1) found.add(one);
+      const granted = left?.get(key) ?? allowed;
+      left?.set(key, granted - 1);
+      if (granted < 1) found = (found ?? new Set<C>()).add(one);
     }
   }
-  return (candidate) => found.has(candidate);
+  return found ?? NOBODY;
 }
 
 /** Negative when `a` is to be evicted rather than `b`, by the rules of kube-scheduler for nodes (pickOneNodeForPreemption). */

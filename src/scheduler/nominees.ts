@@ -20,7 +20,6 @@ export interface NomineesOptions {
 /** Room is held so long, in ms; longer than kube-scheduler leaves a pod that waits without another try. */
 const HOLD_MS = 600_000;
 const MOST = 1_024;
-const NOBODY: readonly string[] = [];
 /** By then the pod shows to which node it was nominated, in ms. */
 const NOMINATED_MS = 10_000;
 /** Within one attempt questions come one right after the other; a scheduler that failed lets a pod rest for a second at least, in ms. */
@@ -166,7 +165,8 @@ export class Nominees {
       return asked !== undefined && asked.at >= since && priorityOf(asked.pod) >= priorityOf(asking);
     };
     return (victimUid) => {
-      for (const asker of this.#namedFor.get(victimUid) ?? NOBODY) if (comesBefore(asker)) return true;
+      const askers = this.#namedFor.get(victimUid);
+      if (askers !== undefined) for (const asker of askers) if (comesBefore(asker)) return true;
       return false;
     };
   }
