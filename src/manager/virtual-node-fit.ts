@@ -249,10 +249,15 @@ export class VirtualNodeFit implements VirtualNodeCapacity {
 
   #forgetWhatChanged(): void {
     const now = this.#o.depends();
-    if (now.length === this.#depends.length && now.every((one, index) => one === this.#depends[index])) return;
+    if (!isSameList(now, this.#depends)) this.#requests.clear();
     this.#depends = now;
-    this.#requests.clear();
   }
+}
+
+function isSameList(one: readonly unknown[], other: readonly unknown[]): boolean {
+  if (one.length !== other.length) return false;
+  for (let index = 0; index < one.length; index += 1) if (one[index] !== other[index]) return false;
+  return true;
 }
 
 function imagesOf({ spec }: Pod): string[] {
