@@ -52,7 +52,9 @@ export interface Place {
   readonly cluster: string;
   /** Falls from place to place where the order is what counts. */
   readonly score: number;
-  readonly why: string;
+  /** With division: which pod of the workload it would be there, of how many. */
+  readonly seat?: number;
+  readonly seats?: number;
 }
 
 export interface Decision {

@@ -27,7 +27,7 @@ export class HighestAverages {
     return best;
   }
 
-  /** Negative when the next seat of `a` comes before the next seat of `b`; both are of these shares. */
+  /** Negative when the next seat of `a` comes before the next seat of `b`. */
   compare(a: Share, b: Share, counts: Counts): number {
     return compareSeats(a, seats(counts, a), b, seats(counts, b)) || this.#compareNames(a, b);
   }

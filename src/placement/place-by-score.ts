@@ -33,14 +33,7 @@ function place(choice: Choice, open: readonly Candidate[], later: readonly Candi
   const best = open.some(({ name }) => name === LOCAL) ? open.filter(({ name }) => name === LOCAL) : open;
   const names = listInWords(best.map(({ name }) => name));
   return {
-    allowed: best.map(({ name }): Place => {
-      const score = choice.scores.get(name) ?? 0;
-      return {
-        cluster: name,
-        score,
-        why: name === LOCAL ? 'local comes first and has room' : `score ${String(score)}`,
-      };
-    }),
+    allowed: best.map(({ name }): Place => ({ cluster: name, score: choice.scores.get(name) ?? 0 })),
     refusals: [
       ...refusals,
       ...refuseAll(

@@ -3,6 +3,7 @@ import { HighestAverages } from './highest-averages.ts';
 import type { Choice, Outcome, Place } from './decision.ts';
 import { noRoom } from './place-by-score.ts';
 import type { Refusal } from './placement-refusal.ts';
+import type { Share } from './share.ts';
 import { spreadMinimums } from './spread-minimums.ts';
 import { targetsOf } from './targets.ts';
 import type { TargetFacts } from './targets.ts';
@@ -57,31 +58,29 @@ function targetFacts(choice: Choice): TargetFacts {
 }
 
 /** What a cluster was to have. One that is back, or chosen for the first time, keeps what it has. */
-function previousOf({ facts, candidates, here }: Choice): ReadonlyMap<string, number> {
+function previousOf({ facts, here }: Choice): TargetFacts['previous'] {
   const targets = facts.remembered?.targets;
   if (targets === undefined) return ofAllRevisions(facts.workload.pods);
-  return new Map(candidates.map(({ name }) => [name, targets.get(name) ?? here.get(name) ?? 0]));
+  return { get: (cluster) => targets.get(cluster) ?? here.get(cluster) };
 }
 
 function outcomeOf(choice: Choice, targets: ReadonlyMap<string, number>): Outcome {
   const limits = tierLimits(choice);
-  const open: Candidate[] = [];
+  const open: (Share & Pick<Candidate, 'tier' | 'here'>)[] = [];
   const refusals: Refusal[] = [];
   for (const candidate of choice.candidates) {
     const refusal = whyNoSeat(choice, candidate, targets, limits[candidate.tier]);
-    if (refusal === undefined) open.push(candidate);
+    const { name, tier, here } = candidate;
+    if (refusal === undefined) open.push({ name, tier, here, weight: targets.get(name) ?? 0 });
     else refusals.push(refusal);
   }
-  const shares = new Map(open.map(({ name }) => [name, { name, weight: targets.get(name) ?? 0 }]));
-  const order = new HighestAverages([...shares.values()], tiesDescend(choice.facts.workload.uid));
-  const sorted = open.toSorted((a, b) => {
-    const [left, right] = [shares.get(a.name), shares.get(b.name)];
-    return a.tier - b.tier || (left && right ? order.compare(left, right, choice.here) : 0);
-  });
-  const allowed = sorted.map(({ name, here }, index): Place => ({
+  const order = new HighestAverages([], tiesDescend(choice.facts.workload.uid));
+  open.sort((a, b) => a.tier - b.tier || order.compare(a, b, choice.here));
+  const allowed = open.map(({ name, here, weight }, index): Place => ({
     cluster: name,
-    score: index === 0 ? 100 : Math.round((80 * (sorted.length - index)) / sorted.length),
-    why: `seat ${String(here + 1)} of ${String(targets.get(name) ?? 0)}`,
+    score: index === 0 ? 100 : Math.round((80 * (open.length - index)) / open.length),
+    seat: here + 1,
+    seats: weight,
   }));
   return { allowed, refusals, targets };
 }

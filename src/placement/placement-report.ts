@@ -1,9 +1,10 @@
+import { LOCAL } from '../api/cluster-tiers.ts';
 import { type Condition, conditionNow } from '../api/conditions.ts';
 import type { WorkloadPlacementStatus } from '../api/workload-placement.ts';
 import { timestamp } from '../kube/timestamps.ts';
 import type { Avoided } from './avoided.ts';
 import { stillAvoided } from './avoided.ts';
-import type { Decision, Plan } from './decision.ts';
+import type { Decision, Place, Plan } from './decision.ts';
 import { clusterInWords } from '../api/cluster.ts';
 import { sum } from './highest-averages.ts';
 import type { PolicySource } from './policy-selection.ts';
@@ -91,8 +92,14 @@ function lastDecision({
 
 /** `member east: seat 3 of 5; local: no node has 4 cpu free`: what pods may choose from, then why not the others. */
 export function decisionInWords({ allowed, refusals }: Decision): string {
-  const places = allowed.map(({ cluster, why }) => `${clusterInWords(cluster)}: ${why}`);
+  const places = allowed.map((place) => `${clusterInWords(place.cluster)}: ${placeInWords(place)}`);
   return [...places, ...refusals.map(refusalInWords)].join('; ');
+}
+
+/** Why a pod may go there, for people. */
+export function placeInWords({ cluster, score, seat, seats }: Place): string {
+  if (seat !== undefined) return `seat ${String(seat)} of ${String(seats)}`;
+  return cluster === LOCAL ? 'local comes first and has room' : `score ${String(score)}`;
 }
 
 function placedCondition({ waiting, last, before, now }: ReportFacts): Condition {

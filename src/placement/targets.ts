@@ -19,7 +19,7 @@ export interface TargetFacts {
   /** Those of the replicas that are in clusters that are no candidates, by tier; they stay where they are. */
   readonly elsewhere: ReadonlyMap<number, number>;
   /** What they were to have before, or have now. */
-  readonly previous: Counts;
+  readonly previous: Pick<Counts, 'get'>;
   /** What they were to have before the workload began to shrink; undefined: it does not. */
   readonly shares: Counts | undefined;
   /** No pod asks: growth is not divided by the room there is. */
@@ -101,7 +101,8 @@ function remainderTargets(facts: TargetFacts, division: Division & { kind: 'pref
  */
 function steadyTargets(facts: TargetFacts, aggregated: boolean): Targets {
   const { previous, candidates } = facts;
-  const counts = new Map(candidates.map(({ name }) => [name, previous.get(name) ?? 0]));
+  const counts = new Map<string, number>();
+  for (const { name } of candidates) counts.set(name, previous.get(name) ?? 0);
   let change = totalOf(facts) - sum(counts);
   if (facts.leavesGrowth && change > 0) return keepPlaced(counts, change, candidates);
   const tiers = facts.group.tiers.map((_, index) => ({

@@ -5,6 +5,7 @@ import { scoringConfig } from '../../src/api/scoring.ts';
 import type { PlacementFacts } from '../../src/placement/decision.ts';
 import type { Cluster } from '../../src/api/cluster.ts';
 import { compilePlacement } from '../../src/placement/compiled-placement.ts';
+import { placeInWords } from '../../src/placement/placement-report.ts';
 import { nextPlace, refreshPlan } from '../../src/placement/next-place.ts';
 import { removalOrder } from '../../src/placement/removal-order.ts';
 import { ofAllRevisions, ofRevision } from '../../src/placement/workload.ts';
@@ -131,7 +132,8 @@ describe('whatever the policy and the facts', () => {
         const { allowed, refusals, plan } = nextPlace(one);
         const spoken = [...allowed, ...refusals].map(({ cluster }) => cluster).toSorted();
         expect(spoken).toEqual([...NAMES].toSorted());
-        for (const { cluster: name, score, why } of allowed) {
+        for (const place of allowed) {
+          const { cluster: name, score } = place;
           const cluster = one.clusters.find((candidate) => candidate.name === name);
           expect(cluster?.unavailable).toBeUndefined();
           expect(one.avoided.some((avoided) => avoided.cluster === name)).toBe(false);
@@ -139,7 +141,7 @@ describe('whatever the policy and the facts', () => {
           expect(plan.tiers.has(name)).toBe(true);
           expect(score).toBeGreaterThanOrEqual(0);
           expect(score).toBeLessThanOrEqual(200);
-          expect(why).not.toBe('');
+          expect(placeInWords(place)).not.toBe('');
         }
         for (const { message } of refusals) expect(message).not.toBe('');
       }),

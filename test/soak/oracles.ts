@@ -6,6 +6,7 @@ import type { Pod } from '../../src/kube/core-v1.ts';
 import type { Room } from '../../src/placement/candidates.ts';
 import type { PlacementFacts } from '../../src/placement/decision.ts';
 import type { Tier } from '../../src/placement/compiled-placement.ts';
+import { placeInWords } from '../../src/placement/placement-report.ts';
 import { placementFor } from '../../src/placement/gang-order.ts';
 import { nextPlace, refreshPlan } from '../../src/placement/next-place.ts';
 import { replicasOf, revisionOf, rolloutOf, type TypedObject, workloadOf } from '../../src/placement/owner-chain.ts';
@@ -77,7 +78,7 @@ function whyItNeedNotWait(state: State, rooms: Rooms, pod: Pod): string | undefi
   const { allowed } = nextPlace({ ...facts, placement: placementFor(pod, facts) });
   if (allowed.length === 0) return undefined;
   const told = pod.status?.conditions?.find(({ type }) => type === 'PodScheduled')?.message ?? 'nothing was told';
-  return `waits though it may go to ${allowed.map(({ cluster, why }) => `${cluster} (${why}; ${fits(cluster)} fit)`).join()}: ${told}`;
+  return `waits though it may go to ${allowed.map((place) => `${place.cluster} (${placeInWords(place)}; ${fits(place.cluster)} fit)`).join()}: ${told}`;
 }
 
 function gangWaits(state: State, pod: Pod, fits: (cluster: string) => number): string | undefined {

@@ -4,6 +4,7 @@ import type { Room } from '../../placement/candidates.ts';
 import type { Decision } from '../../placement/decision.ts';
 import type { Cluster } from '../../api/cluster.ts';
 import { nextPlace } from '../../placement/next-place.ts';
+import { placeInWords } from '../../placement/placement-report.ts';
 import type { Rules } from '../../placement/policy-selection.ts';
 
 /** More replicas are placed no further: it is about where they go, not about counting. */
@@ -54,7 +55,7 @@ export function placesByRules({ rules, clusters, rooms, replicas, now }: PlaceFa
     for (const { cluster, message } of decision.refusals) if (!counts.has(cluster)) why.set(cluster, message);
     if (first === undefined) return { counts, waiting: replicas - placed, why };
     counts.set(first.cluster, (counts.get(first.cluster) ?? 0) + 1);
-    why.set(first.cluster, first.why);
+    why.set(first.cluster, placeInWords(first));
     const room = left.get(first.cluster);
     if (room?.fits !== undefined) left.set(first.cluster, { ...room, fits: Math.max(0, room.fits - 1) });
   }
