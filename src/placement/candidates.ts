@@ -58,12 +58,18 @@ export interface CandidateFacts {
   readonly replicas: number;
 }
 
-/** Sorts clusters into those of the group that can be used, with their tier, and the others, with the reason. */
-export function findCandidates(facts: CandidateFacts): { candidates: Candidate[]; refusals: Refusal[] } {
+/** Sorts clusters into those of the group that can be used, and the others, with the reason. `tiers`: of all clusters of the group. */
+export function findCandidates(facts: CandidateFacts): {
+  candidates: Candidate[];
+  refusals: Refusal[];
+  tiers: Map<string, number>;
+} {
+  const tiers = new Map<string, number>();
   const candidates: Candidate[] = [];
   const refusals: Refusal[] = [];
   for (const cluster of facts.clusters) {
     const tier = tierOf(facts.group, cluster);
+    if (tier >= 0) tiers.set(cluster.name, tier);
     const refused = tier < 0 ? notSelected(cluster, facts) : whyUnusable(cluster, facts);
     if (refused !== undefined) {
       refusals.push({ cluster: cluster.name, ...refused });
@@ -80,12 +86,16 @@ export function findCandidates(facts: CandidateFacts): { candidates: Candidate[]
       inUse: facts.inUse.has(cluster.name),
     });
   }
-  return dropThoseWithoutShare(facts, candidates, refusals);
+  return { tiers, ...dropThoseWithoutShare(facts, candidates, refusals) };
 }
 
 /** The first tier of the group that chooses the cluster; -1: none does. */
-export function tierOf({ tiers }: Group, cluster: Cluster): number {
-  for (const [index, { whyNot }] of tiers.entries()) if (whyNot(cluster) === undefined) return index;
+function tierOf({ tiers }: Group, cluster: Cluster): number {
+  let index = 0;
+  for (const { whyNot } of tiers) {
+    if (whyNot(cluster) === undefined) return index;
+    index += 1;
+  }
   return -1;
 }
 

@@ -1,10 +1,9 @@
 import { LOCAL } from '../api/cluster-tiers.ts';
 import { chooseGroup } from './affinity-group.ts';
 import { stillAvoided } from './avoided.ts';
-import { findCandidates, tierOf } from './candidates.ts';
+import { findCandidates } from './candidates.ts';
 import type { Candidate } from './candidates.ts';
 import type { Choice, PlacementFacts } from './decision.ts';
-import type { Cluster } from '../api/cluster.ts';
 import type { Group } from './compiled-placement.ts';
 import { type Migrating, whyNotOnTheWay } from './migrating.ts';
 import type { Refusal } from './placement-refusal.ts';
@@ -46,8 +45,7 @@ export function choiceOf(
     isMoved: facts.migrating !== undefined,
     fits: (one) => fitsInGroup(find(one).candidates, one, replicas),
   });
-  const { candidates, refusals } = find(group);
-  const tiers = tiersOf(group, clusters);
+  const { candidates, refusals, tiers } = find(group);
   const choice = { facts, group, here, tiers, replicas, ...ranked(candidates, facts), rules: [], asks: true };
   return { choice, refusals };
 }
@@ -86,13 +84,4 @@ function ranked(candidates: readonly Candidate[], facts: PlacementFacts): Pick<C
       (a.name < b.name ? -1 : 1),
   );
   return { candidates: sorted, scores };
-}
-
-function tiersOf(group: Group, clusters: readonly Cluster[]): Map<string, number> {
-  const tiers = new Map<string, number>();
-  for (const cluster of clusters) {
-    const tier = tierOf(group, cluster);
-    if (tier >= 0) tiers.set(cluster.name, tier);
-  }
-  return tiers;
 }

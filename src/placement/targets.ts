@@ -144,29 +144,32 @@ function grow(
   facts: TargetFacts,
 ): void {
   let left = added;
-  const rooms = new Map(members.map(({ name, room }) => [name, room]));
-  for (const { name } of members) {
-    const missing = (facts.minimums.get(name) ?? 0) - (counts.get(name) ?? 0);
-    const given = Math.max(0, Math.min(missing, left, rooms.get(name) ?? 0));
-    counts.set(name, (counts.get(name) ?? 0) + given);
-    rooms.set(name, (rooms.get(name) ?? 0) - given);
+  const open: Open[] = [];
+  for (const { name, room, inUse } of members) {
+    const had = counts.get(name) ?? 0;
+    const given = Math.max(0, Math.min((facts.minimums.get(name) ?? 0) - had, left, room));
+    counts.set(name, had + given);
     left -= given;
+    open.push({ name, weight: room - given, max: room - given, isUsed: inUse || had + given > 0 });
   }
-  const takers = aggregated ? fewest(members, rooms, counts, left) : members;
-  const shares = takers.map(({ name }) => ({ name, weight: rooms.get(name) ?? 0, max: rooms.get(name) ?? 0 }));
+  const shares = aggregated ? fewest(open, left) : open;
   for (const [name, more] of new HighestAverages(shares, facts.descending).divide(left).counts) {
     counts.set(name, (counts.get(name) ?? 0) + more);
   }
 }
 
+/** A cluster by the room that it has left. */
+interface Open extends Share {
+  readonly isUsed: boolean;
+}
+
 /** The first clusters that have the room together: those with pods already, then the roomiest. */
-function fewest(members: readonly Candidate[], rooms: Counts, counts: Counts, need: number): readonly Candidate[] {
-  const used = ({ name, inUse }: Candidate): number => Number(inUse || (counts.get(name) ?? 0) > 0);
-  const sorted = members.toSorted(
-    (a, b) => used(b) - used(a) || (rooms.get(b.name) ?? 0) - (rooms.get(a.name) ?? 0) || (a.name < b.name ? -1 : 1),
+function fewest(open: readonly Open[], need: number): readonly Open[] {
+  const sorted = open.toSorted(
+    (a, b) => Number(b.isUsed) - Number(a.isUsed) || b.weight - a.weight || (a.name < b.name ? -1 : 1),
   );
   let room = 0;
-  const enough = sorted.findIndex(({ name }) => (room += rooms.get(name) ?? 0) >= need);
+  const enough = sorted.findIndex(({ weight }) => (room += weight) >= need);
   return enough < 0 ? sorted : sorted.slice(0, enough + 1);
 }
 

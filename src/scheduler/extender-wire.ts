@@ -82,8 +82,9 @@ export function parsePreemptionArgs(body: unknown): PreemptionArgs {
   }
   if (typeof nodes !== 'object' || nodes === null) throw new NotAQuestion('NodeNameToMetaVictims is missing');
   const victims = new Map<string, NodeVictims>();
-  for (const [node, value] of Object.entries(nodes)) {
-    const { Pods: pods, NumPDBViolations: violations } = (value ?? {}) as Record<string, unknown>;
+  const byNode = nodes as Readonly<Record<string, Record<string, unknown> | null>>;
+  for (const node of Object.keys(byNode)) {
+    const { Pods: pods, NumPDBViolations: violations } = byNode[node] ?? {};
     const uids = Array.isArray(pods) ? pods.map((one: unknown) => (one as { UID?: unknown } | null)?.UID) : undefined;
     if (uids === undefined || !isNames(uids)) throw new NotAQuestion(`the victims on node ${node} have no UIDs`);
     victims.set(node, { uids, violations: typeof violations === 'number' ? violations : 0 });
