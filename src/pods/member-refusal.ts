@@ -1,4 +1,5 @@
 import { ENFORCE_LABEL } from '../api/pod-security.ts';
+import { SERVICE_ACCOUNT_MODE } from '../api/service-account-mode.ts';
 import { cleanText } from '../kube/clean-text.ts';
 import { ApiError, describeError, isConflict, isPermanent, isTransient } from '../kube/errors.ts';
 import type { Hold } from './decide.ts';
@@ -9,6 +10,7 @@ export const REFUSAL_REASONS: ReadonlySet<string> = new Set([
   'MemberQuotaExceeded',
   'MemberPodSecurity',
   'MemberPriorityClass',
+  'MemberServiceAccount',
   'MemberForbidden',
   'NamespaceTerminating',
   'MemberInvalid',
@@ -20,8 +22,10 @@ const MAX_WORDS = 700;
 /** A policy or webhook, whatever its code is. */
 const DENIED = / denied (the )?request/;
 
-/** Admission of a namespace whose default ServiceAccount has not been made yet. */
-const NO_SERVICE_ACCOUNT = /service ?account "?[^" ]+"? not found/i;
+/** Admission plugin ServiceAccount; the group is the name of the account. */
+const NO_SERVICE_ACCOUNT = / is forbidden: error looking up service account \S+: serviceaccount "([^"]+)" not found/;
+/** Each namespace has one, which the controllers of the cluster make a moment after it, and again when somebody deletes it. */
+const DEFAULT_ACCOUNT = 'default';
 
 /** Admission plugin Priority. */
 const NO_PRIORITY_CLASS = /no PriorityClass with name \S+ was found/;
@@ -41,13 +45,22 @@ export function refusalOf(error: unknown, member: string): Hold {
     };
   }
   const words = clean(error.status.message ?? error.message);
-  if (error.code === 403 && NO_SERVICE_ACCOUNT.test(words)) {
+  const noAccount = error.code === 403 ? NO_SERVICE_ACCOUNT.exec(words)?.[1] : undefined;
+  if (noAccount === DEFAULT_ACCOUNT) {
     return {
       reason: 'MemberUnavailable',
       message: `Cluster "${member}" cannot take pods in that namespace yet: ${words}. It is tried again by itself.`,
     };
   }
   const said = `Cluster "${member}" refused the pod: ${words}.`;
+  if (noAccount !== undefined) {
+    return {
+      reason: 'MemberServiceAccount',
+      message:
+        `${said} It is tried again by itself; let the owner of that cluster make the account, ask for another service account mode ` +
+        `(${SERVICE_ACCOUNT_MODE}), or change the override policy that names it.`,
+    };
+  }
   if (error.code === 403 && /exceeded quota/.test(words)) {
     return {
       reason: 'MemberQuotaExceeded',

@@ -16,6 +16,7 @@ const REFUSALS: ReadonlySet<string> = new Set([
   'MemberQuotaExceeded',
   'MemberPodSecurity',
   'MemberPriorityClass',
+  'MemberServiceAccount',
   'MemberRefused',
   'MemberInvalid',
   'MemberForbidden',

@@ -47,6 +47,17 @@ describe('what a refusal by the member is called', () => {
       ),
       'MemberUnavailable',
     ],
+    [
+      refused(
+        403,
+        'pods "a" is forbidden: error looking up service account shop/vault: serviceaccount "vault" not found',
+      ),
+      'MemberServiceAccount',
+    ],
+    [
+      refused(403, 'admission webhook "policy.example" denied the request: serviceaccount "default" not found'),
+      'MemberRefused',
+    ],
     [refused(400, 'admission webhook "policy" denied the request: no', 'BadRequest'), 'MemberRefused'],
     [
       refused(

@@ -37,6 +37,13 @@ export const REASON_HELP: ReadonlyMap<string, Advice> = new Map([
     ),
   ],
   [
+    'MemberServiceAccount',
+    advice(
+      'make the ServiceAccount in the member, or ask for another service account mode',
+      'concepts/service-accounts.md#member',
+    ),
+  ],
+  [
     'MemberForbidden',
     advice('apply manifests/member in the member: the credentials lack a right', 'reference/rights.md'),
   ],
