@@ -34,7 +34,7 @@ export interface ReservationsOptions {
   readonly removed: (pod: PlacedPod) => void;
 }
 
-/** How many pods that found no room are tried again at a time. */
+/** How many pods that found no room are tried again at a look. */
 const MAX_TRIES = 64;
 
 /**
@@ -49,7 +49,10 @@ export class Reservations {
   readonly #byRow = new Map<number, Set<string>>();
   /** Rows that changed under reservations, and whether the node itself did. */
   readonly #disturbed = new Map<number, boolean>();
+  /** Those that found no room, the one that was tried longest ago first. */
   readonly #homeless = new Set<string>();
+  /** So many of them, the first ones, are to be tried once more since the table changed. */
+  #toTry = 0;
   /** Those that others still leave for. */
   readonly #awaited = new Set<Reservation>();
   /** Those that stand aside for as long as a question takes, and the row to which they go back; undefined: they have none. */
@@ -207,11 +210,13 @@ export class Reservations {
   settle(): void {
     if (this.#lifted.size > 0) return;
     if (this.#disturbed.size > 0) this.#settleRows();
-    const { version } = this.#o.table;
-    if (this.#homeless.size === 0 || this.#triedAt === version) return;
-    let tries = 0;
+    if (this.#triedAt !== this.#o.table.version) this.#toTry = this.#homeless.size;
+    let tries = Math.min(this.#toTry, this.#homeless.size, MAX_TRIES);
+    this.#toTry -= tries;
     for (const podUid of this.#homeless) {
-      if (tries++ >= MAX_TRIES) break;
+      if (tries-- === 0) break;
+      // To the end, if it finds none again.
+      this.#homeless.delete(podUid);
       const reservation = this.#all.get(podUid);
       if (reservation !== undefined) this.#place(podUid, reservation);
     }
