@@ -11,6 +11,7 @@ import type { KeyedCertificate } from '../kube/keyed-certificate.ts';
 import { ClientTrust } from '../serving/client-trust.ts';
 import { PeerCertificates } from '../serving/peer-certificate.ts';
 import { HANDSHAKE_TIMEOUT_MS, TlsListener } from '../serving/tls-listener.ts';
+import { Asker } from './asker.ts';
 import { NotAQuestion, parseExtenderArgs, parsePreemptionArgs, refusing } from './extender-wire.ts';
 import type { ExtenderArgs, FilterResult, HostPriority, PreemptionArgs, PreemptionResult } from './extender-wire.ts';
 import type { SchedulerMetrics } from './scheduler-metrics.ts';
@@ -22,7 +23,8 @@ export interface ExtenderPort {
   /** Filters what nobody may have filtered before. */
   confirm(args: ExtenderArgs): FilterResult;
   prioritize(args: ExtenderArgs): readonly HostPriority[];
-  preempt(args: PreemptionArgs): Promise<PreemptionResult>;
+  /** `hungUp`: nobody hears the answer, so that nobody is evicted for it. */
+  preempt(args: PreemptionArgs, hungUp: AbortSignal): Promise<PreemptionResult>;
 }
 
 export interface ExtenderServerOptions {
@@ -144,12 +146,16 @@ export class ExtenderServer {
       this.#refuse(request, response, 'unknownCaller', NO_CERTIFICATE);
     });
     app.use(express.json({ limit: LARGEST_QUESTION, type: () => true }));
-    const ask = <T>(verb: Verb, parse: (body: unknown) => T, answer: (args: T) => unknown): void => {
+    const ask = <T>(
+      verb: Verb,
+      parse: (body: unknown) => T,
+      answer: (args: T, response: Response) => unknown,
+    ): void => {
       app.post(`/${verb}`, async (request: Request, response: Response) => {
         const end = metrics.seconds.startTimer({ verb });
         const why = extender.notReady();
         if (why === undefined) {
-          response.json(await answer(parse(request.body)));
+          response.json(await answer(parse(request.body), response));
           metrics.requests.inc({ verb, result: 'answered' });
         } else this.#refuse(request, response, 'notReady', `Spillway cannot answer yet, it is asked again: ${why}`);
         end();
@@ -158,7 +164,14 @@ export class ExtenderServer {
     ask('filter', parseExtenderArgs, (args) => extender.filter(args));
     ask('confirm', parseExtenderArgs, (args) => extender.confirm(args));
     ask('prioritize', parseExtenderArgs, (args) => extender.prioritize(args));
-    ask('preempt', parsePreemptionArgs, async (args) => await extender.preempt(args));
+    ask('preempt', parsePreemptionArgs, async (args, response) => {
+      const asker = new Asker(response);
+      // What the same scheduler asked before, and did not wait for, is over before this is answered.
+      await asker.listen();
+      const answer = await extender.preempt(args, asker.hungUp);
+      await asker.listen();
+      return answer;
+    });
     app.use((request: Request, response: Response) => {
       this.#refuse(request, response, 'invalid', `Spillway answers POST of /${VERBS.join(', /')}`);
     });

@@ -71,15 +71,22 @@ export class Nominees {
     this.#o = options;
   }
 
-  /** Others are about to be evicted for the pod. Which of these nodes it gets stands in its status in a moment. */
-  asked(pod: Pod, victims: ReadonlyMap<string, readonly string[]>): void {
+  /**
+   * Others are about to be evicted for the pod. Which of these nodes it gets stands in its status in a moment.
+   * @returns to be called when nobody is evicted after all, as no scheduler heard of it
+   */
+  asked(pod: Pod, victims: ReadonlyMap<string, readonly string[]>): () => void {
     const { uid: own = '' } = pod.metadata;
-    this.#asked.set(own, { pod, victims, at: this.#o.monotonic() });
+    const asked = { pod, victims, at: this.#o.monotonic() };
+    this.#asked.set(own, asked);
     for (const victim of [...victims.values()].flat()) {
       const askers = this.#namedFor.get(victim);
       if (askers === undefined) this.#namedFor.set(victim, new Set([own]));
       else askers.add(own);
     }
+    return () => {
+      if (this.#asked.peek(own) === asked) this.#asked.delete(own);
+    };
   }
 
   /**

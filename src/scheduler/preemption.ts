@@ -50,9 +50,11 @@ export class Preemption {
     this.#o = options;
   }
 
-  async preempt({ pod, victims }: PreemptionArgs): Promise<PreemptionResult> {
+  /** `hungUp`: the scheduler did not wait for the answer, so that it evicts nobody for it, and may ask again at once. */
+  async preempt({ pod, victims }: PreemptionArgs, hungUp?: AbortSignal): Promise<PreemptionResult> {
     const { view, nominees, migrationFit } = this.#o;
     const missing = await view.owners.whenKnown(pod);
+    if (hungUp?.aborted === true) return evicting(new Map());
     const chain = view.owners.chainOf(pod);
     if (isMadeForItsNode(pod, chain) || view.nodes.anyVirtualNode() === undefined) return evicting(victims);
     // By which rules it lives is not known yet; it is asked again, unless it was deleted.
@@ -74,7 +76,10 @@ export class Preemption {
     const left = new Map(
       [...found].map(([node, own]) => [node, own ?? victims.get(node) ?? { uids: [], violations: 0 }]),
     );
-    if (split.virtual.size > 0) nominees.asked(pod, uidsOf(left));
+    if (split.virtual.size > 0) {
+      const takeBack = nominees.asked(pod, uidsOf(left));
+      hungUp?.addEventListener('abort', takeBack, { once: true });
+    }
     return evicting(left);
   }
 

@@ -1,9 +1,12 @@
+import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
+import { connect, type TLSSocket } from 'node:tls';
 import { Agent, request } from 'undici';
 import { pino } from 'pino';
 import { Registry } from 'prom-client';
 import { afterEach, expect, test } from 'vitest';
 import { createAuthority, issueClient, issueServing, type Authority, type KeyPair } from '../../hack/pki.ts';
+import type { Pod } from '../../src/kube/core-v1.ts';
 import { ExtenderServer } from '../../src/scheduler/extender-server.ts';
 import { evicting, passing } from '../../src/scheduler/extender-wire.ts';
 import { schedulerMetrics } from '../../src/scheduler/scheduler-metrics.ts';
@@ -21,6 +24,7 @@ async function serve() {
   const shown = { serving: await issueServing(authority, 'extender', ['127.0.0.1']), ca: authority.cert };
   let notReady: string | undefined;
   let failing = false;
+  let preempting: ((pod: Pod, hungUp: AbortSignal) => Promise<void> | void) | undefined;
   const asked: string[] = [];
   const answer = <T>(verb: string, result: T): T => {
     if (failing) throw new Error('an internal matter');
@@ -43,7 +47,10 @@ async function serve() {
           'prioritize',
           nodeNames.map((Host) => ({ Host, Score: 1 })),
         ),
-      preempt: async ({ victims }) => await Promise.resolve(answer('preempt', evicting(victims))),
+      preempt: async (args, hungUp) => {
+        await preempting?.(args.pod, hungUp);
+        return answer('preempt', evicting(args.victims));
+      },
     },
     metrics,
     logger: pino({ level: 'silent' }),
@@ -58,6 +65,8 @@ async function serve() {
     asked,
     hold: (why: string | undefined) => (notReady = why),
     fail: (now: boolean) => (failing = now),
+    /** What happens while a question about victims is answered. */
+    meanwhile: (happens: typeof preempting) => (preempting = happens),
     requests: async () =>
       (await metrics.requests.get()).values.map(({ labels, value }) => ({ ...labels, times: value })),
   };
@@ -182,6 +191,60 @@ test('answers which pods may be evicted, and with words that are no answer where
   expect((await ask('/preempt', { ...asked, NodeNameToVictims: {} })).json()).toMatch(/nodeCacheCapable: true/);
   hold('not yet');
   expect((await ask('/preempt', asked)).json()).toMatch(/not yet/);
+});
+
+/** A connection of kube-scheduler, which has one for each extender. */
+async function connection(authority: Authority, port: number): Promise<TLSSocket> {
+  const client = await issueClient(authority, 'system:kube-scheduler');
+  const socket = connect({ host: '127.0.0.1', port, ca: authority.cert, ...client });
+  closing.push(() => Promise.resolve(socket.destroy()));
+  socket.on('error', () => undefined);
+  await once(socket, 'secureConnect');
+  return socket;
+}
+
+function askAbout(name: string, socket: TLSSocket): void {
+  const victims = { east: { Pods: [{ UID: 'x' }], NumPDBViolations: 0 } };
+  const body = JSON.stringify({ Pod: { ...pod, metadata: { ...pod.metadata, name } }, NodeNameToMetaVictims: victims });
+  socket.write(
+    `POST /preempt HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n${body}`,
+  );
+}
+
+test('hears that a scheduler did not wait for the answer before it answers the next question', async () => {
+  const { authority, port, meanwhile } = await serve();
+  const [first, second] = [await connection(authority, port), await connection(authority, port)];
+  const happened: string[] = [];
+  meanwhile(({ metadata: { name } }, hungUp) => {
+    happened.push(`asked about ${name}`);
+    hungUp.addEventListener('abort', () => happened.push(`hung up on ${name}`));
+    if (name !== 'late') return;
+    // Its time is over while this process is busy with the answer, and it goes on to the next extender.
+    first.destroy();
+    askAbout('next', second);
+  });
+  askAbout('late', first);
+  await once(second, 'data');
+  expect(happened).toEqual(['asked about late', 'hung up on late', 'asked about next']);
+  second.destroy();
+  askAbout('last', await connection(authority, port));
+  await expect.poll(() => happened).toContain('asked about last');
+  // It had its answer.
+  expect(happened).not.toContain('hung up on next');
+});
+
+test('hears that a scheduler hung up while the answer takes its time', { timeout: 5_000 }, async () => {
+  const { authority, port, meanwhile } = await serve();
+  const socket = await connection(authority, port);
+  const heard = new Promise<void>((resolve) => {
+    meanwhile(async (_, hungUp) => {
+      socket.destroy();
+      await once(hungUp, 'abort');
+      resolve();
+    });
+  });
+  askAbout('early', socket);
+  await heard;
 });
 
 test('says what is wrong with a question', async () => {

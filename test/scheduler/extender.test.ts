@@ -1754,6 +1754,23 @@ describe('pods that may be evicted for another one', () => {
       expect(await again(['of-east'])).toEqual({});
     });
 
+    test('a scheduler that did not wait for the answer is answered anew, as nobody leaves for it', async () => {
+      const asked = new Map([['east', proposed]]);
+      await preemption.preempt({ pod: important('b'), victims: asked }, AbortSignal.abort());
+      expect(await preempt(important('b'), 'east')).toEqual({ east: 'of-east 0' });
+      now += 11_000;
+      const waits = new AbortController();
+      const answered = await preemption.preempt({ pod: made, victims: asked }, waits.signal);
+      expect(answered).toEqual({
+        NodeNameToMetaVictims: { east: { Pods: [{ UID: 'of-east' }], NumPDBViolations: 0 } },
+      });
+      expect(await preempt(made, 'east')).toEqual({});
+      waits.abort();
+      expect(await preempt(made, 'east')).toEqual({ east: 'of-east 0' });
+      // What was said since is not taken back.
+      expect(await preempt(made, 'east')).toEqual({});
+    });
+
     test('nobody else is named for a question that is older than the nomination, but not for ever', async () => {
       now += 5_000;
       expect(await preempt(made, 'east')).toEqual({});
