@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
+import { hostKeyOf } from '../api/host-key.ts';
 import { HOST_LABEL, HOST_NAME_ANNOTATION, HOST_NAMESPACE_ANNOTATION, MEMBER_LABEL, UID_LABEL } from '../api/marks.ts';
 import type { PodDisruptionBudget } from '../kube/policy-v1.ts';
-import { keyFor } from '../kube/object.ts';
 import type { HostBudget } from './host-budget.ts';
 
 /** Longest name of a budget. */
@@ -63,12 +63,13 @@ export function mirroredBudget(plan: MirrorPlan): PodDisruptionBudget {
 
 /** Undefined when it is not one of this MemberCluster. */
 export function readMirroredBudget(
-  { metadata, spec }: PodDisruptionBudget,
+  copy: PodDisruptionBudget,
   { hostId, member }: { hostId: string; member: string },
 ): MirroredBudget | undefined {
-  const { labels, annotations, namespace = '', name, uid = '', resourceVersion = '' } = metadata;
-  const hostName = annotations?.[HOST_NAME_ANNOTATION];
-  if (labels?.[HOST_LABEL] !== hostId || labels[MEMBER_LABEL] !== member || hostName === undefined) return undefined;
+  const { spec } = copy;
+  const { labels, namespace = '', name, uid = '', resourceVersion = '' } = copy.metadata;
+  const hostKey = hostKeyOf(copy);
+  if (labels?.[HOST_LABEL] !== hostId || labels[MEMBER_LABEL] !== member || hostKey === undefined) return undefined;
   const { matchLabels = {}, matchExpressions = [] } = spec.selector ?? {};
   const [covered, ...more] = matchExpressions;
   const isOurs = covered?.key === UID_LABEL && covered.operator === 'In' && more.length === 0;
@@ -79,7 +80,7 @@ export function readMirroredBudget(
     name,
     uid,
     resourceVersion,
-    hostKey: keyFor(annotations?.[HOST_NAMESPACE_ANNOTATION], hostName),
+    hostKey,
     uids: new Set(isWhole ? covered.values : []),
     minAvailable: isWhole && Number.isSafeInteger(minAvailable) ? Number(minAvailable) : -1,
     unhealthyPodEvictionPolicy: spec.unhealthyPodEvictionPolicy,

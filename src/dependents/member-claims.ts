@@ -1,5 +1,6 @@
 import type { Logger } from 'pino';
-import { HOST_NAME_ANNOTATION, HOST_NAMESPACE_ANNOTATION, HOST_UID_ANNOTATION } from '../api/marks.ts';
+import { hostKeyOf } from '../api/host-key.ts';
+import { HOST_UID_ANNOTATION } from '../api/marks.ts';
 import type { PersistentVolumeClaim } from '../kube/storage.ts';
 import type { Pod } from '../kube/core-v1.ts';
 import { describeError } from '../kube/errors.ts';
@@ -173,10 +174,9 @@ export class MemberClaims {
   ): { claim: PersistentVolumeClaim; users: readonly string[] } | undefined {
     const copy = this.places.copyAt(namespace, name);
     if (copy?.metadata.uid !== uid) return undefined;
-    const { annotations } = copy.metadata;
-    const key = keyFor(annotations?.[HOST_NAMESPACE_ANNOTATION], annotations?.[HOST_NAME_ANNOTATION] ?? '');
-    const facts = this.#factsOf(key);
-    if (facts === undefined || facts.copy?.metadata.uid !== uid || !isIn(facts)) return undefined;
+    const key = hostKeyOf(copy);
+    const facts = key === undefined ? undefined : this.#factsOf(key);
+    if (key === undefined || facts === undefined || facts.copy?.metadata.uid !== uid || !isIn(facts)) return undefined;
     return { claim: facts.claim, users: [...(this.#users.get(key) ?? [])] };
   }
 
@@ -241,10 +241,9 @@ export class MemberClaims {
   #copySeen(copy: CopyRecord): void {
     if (copy.kind !== 'PersistentVolumeClaim') return;
     this.places.copySeen(copy);
-    const { annotations } = copy.metadata;
-    const name = annotations?.[HOST_NAME_ANNOTATION];
-    if (name !== undefined) this.#queue.add(keyFor(annotations?.[HOST_NAMESPACE_ANNOTATION], name));
-    const uid = annotations?.[HOST_UID_ANNOTATION];
+    const key = hostKeyOf(copy);
+    if (key !== undefined) this.#queue.add(key);
+    const uid = copy.metadata.annotations?.[HOST_UID_ANNOTATION];
     if (uid !== undefined) this.#queue.add(VOLUME + volumeNameOf({ uid }));
   }
 

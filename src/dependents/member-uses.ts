@@ -1,6 +1,6 @@
-import { HOST_LABEL, HOST_NAME_ANNOTATION, HOST_NAMESPACE_ANNOTATION } from '../api/marks.ts';
+import { hostKeyOf } from '../api/host-key.ts';
+import { HOST_LABEL } from '../api/marks.ts';
 import type { Pod } from '../kube/core-v1.ts';
-import { keyFor } from '../kube/object.ts';
 import { dependentKeyOf } from './dependent.ts';
 import type { HostRef } from './host-objects.ts';
 import { findReferences } from '../pods/references.ts';
@@ -54,9 +54,10 @@ export class MemberUses {
   #read(pods: MemberPods): Map<string, string[]> {
     const all = new Map<string, string[]>();
     for (const pod of pods.values()) {
-      const { namespace = '', labels, annotations } = pod.metadata;
+      const { namespace = '', labels } = pod.metadata;
       if (labels?.[HOST_LABEL] !== this.#hostId) continue;
-      const podKey = keyFor(annotations?.[HOST_NAMESPACE_ANNOTATION], annotations?.[HOST_NAME_ANNOTATION] ?? '');
+      // One that names no pod of the host uses it all the same.
+      const podKey = hostKeyOf(pod) ?? '';
       for (const reference of findReferences(pod)) {
         const key = dependentKeyOf({ ...reference, namespace });
         const users = all.get(key);

@@ -1,4 +1,4 @@
-import { HOST_NAME_ANNOTATION, HOST_NAMESPACE_ANNOTATION } from '../api/marks.ts';
+import { hostKeyOf } from '../api/host-key.ts';
 import { isFinished } from '../api/pod-phase.ts';
 import { asOwned } from '../api/released.ts';
 import { virtualNodeOf } from '../capacity/ledger.ts';
@@ -90,9 +90,9 @@ export class BoundPods {
     if (!isOurs() || !this.cache.hasSynced || !connection.synced() || !connection.identityOk()) return undefined;
     const remains = { pods: 0, daemonPods: 0 };
     for (const pod of this.cache.values()) remains[isDaemonPod(pod) ? 'daemonPods' : 'pods'] += 1;
-    const copies = connection.pods.byIndex(VIRTUAL_NODE_INDEX, nodeName).filter(({ metadata: { annotations } }) => {
-      const key = keyFor(annotations?.[HOST_NAMESPACE_ANNOTATION], annotations?.[HOST_NAME_ANNOTATION] ?? '');
-      return this.cache.get(key) === undefined;
+    const copies = connection.pods.byIndex(VIRTUAL_NODE_INDEX, nodeName).filter((copy) => {
+      const key = hostKeyOf(copy);
+      return key === undefined || this.cache.get(key) === undefined;
     });
     this.#lastCopies.seen(copies);
     return { ...remains, pods: remains.pods + copies.length };

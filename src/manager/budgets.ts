@@ -1,6 +1,6 @@
-import { HOST_NAME_ANNOTATION, HOST_NAMESPACE_ANNOTATION, NODE_LABEL } from '../api/marks.ts';
+import { hostKeyOf } from '../api/host-key.ts';
+import { NODE_LABEL } from '../api/marks.ts';
 import { MemberBudgets } from '../budgets/member-budgets.ts';
-import { keyFor } from '../kube/object.ts';
 import { HOST_UID_INDEX } from '../pods/pod-indexes.ts';
 import type { ActingMember } from './acting-member.ts';
 import type { VirtualNodes } from './virtual-nodes.ts';
@@ -15,9 +15,9 @@ export function memberBudgets(acting: ActingMember, nodes: VirtualNodes): Member
     member: connection,
     mode: () => member().spec.disruptionBudgets,
     hostPods: (namespace) => nodes.hostPodsIn(namespace),
-    hostPodOf: ({ metadata: { labels, annotations } }) => {
-      const key = keyFor(annotations?.[HOST_NAMESPACE_ANNOTATION], annotations?.[HOST_NAME_ANNOTATION] ?? '');
-      return nodes.get(labels?.[NODE_LABEL] ?? '')?.bound.get(key);
+    hostPodOf: (copy) => {
+      const key = hostKeyOf(copy);
+      return key === undefined ? undefined : nodes.get(copy.metadata.labels?.[NODE_LABEL] ?? '')?.bound.get(key);
     },
     copyOf: (uid) => connection.pods.byIndex(HOST_UID_INDEX, uid)[0],
     mayWrite,

@@ -1,4 +1,5 @@
-import { HOST_LABEL, HOST_NAME_ANNOTATION, HOST_NAMESPACE_ANNOTATION, NODE_LABEL, UID_LABEL } from '../api/marks.ts';
+import { hostKeyOf } from '../api/host-key.ts';
+import { HOST_LABEL, NODE_LABEL, UID_LABEL } from '../api/marks.ts';
 import type { Pod } from '../kube/core-v1.ts';
 import { keyFor, splitKey } from '../kube/object.ts';
 import { mirroredUid } from './host-status.ts';
@@ -28,10 +29,10 @@ export class OwnCopies {
   }
 
   /** The key of the host pod that a member pod of ours, on this virtual node, runs for. */
-  hostKeyOf({ metadata: { labels, annotations } }: Pod): string | undefined {
+  hostKeyOf(pod: Pod): string | undefined {
+    const { labels } = pod.metadata;
     if (labels?.[HOST_LABEL] !== this.#o.hostId || labels[NODE_LABEL] !== this.#o.nodeName) return undefined;
-    const name = annotations?.[HOST_NAME_ANNOTATION];
-    return name === undefined ? undefined : keyFor(annotations?.[HOST_NAMESPACE_ANNOTATION], name);
+    return hostKeyOf(pod);
   }
 
   /** Our member pods of this virtual node: those of other node pools of the member say nothing of it. */

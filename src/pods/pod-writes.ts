@@ -1,9 +1,10 @@
 import type { Invariants } from '../api/invariants.ts';
-import { HOST_NAME_ANNOTATION, HOST_NAMESPACE_ANNOTATION, NODE_LABEL, UID_LABEL } from '../api/marks.ts';
+import { hostKeyOf } from '../api/host-key.ts';
+import { NODE_LABEL, UID_LABEL } from '../api/marks.ts';
 import type { Pod, PodStatus } from '../kube/core-v1.ts';
 import type { KubeClient } from '../kube/client.ts';
 import type { Informer } from '../kube/informer.ts';
-import { keyFor, keyOf } from '../kube/object.ts';
+import { keyOf } from '../kube/object.ts';
 import { PODS } from '../kube/resource.ts';
 import { create, patch, remove } from '../kube/verbs.ts';
 import type { DeletionBreaker } from './deletion-breaker.ts';
@@ -85,10 +86,9 @@ export class PodWrites {
     signal: AbortSignal,
   ): Promise<void> {
     const uid = memberPod.metadata.uid ?? '';
-    const { annotations } = memberPod.metadata;
-    const hostKey = keyFor(annotations?.[HOST_NAMESPACE_ANNOTATION], annotations?.[HOST_NAME_ANNOTATION] ?? '');
+    const present = this.#present(hostKeyOf(memberPod) ?? '');
     this.#check(
-      refuseDeletion(memberPod, evidence, this.#present(hostKey), this.#o, () => this.#o.breaker.redeem(uid)),
+      refuseDeletion(memberPod, evidence, present, this.#o, () => this.#o.breaker.redeem(uid)),
       memberPod,
     );
     const how = { uid, ...(gracePeriodSeconds === undefined ? {} : { gracePeriodSeconds }) };

@@ -1,6 +1,7 @@
 import { LRUCache } from 'lru-cache';
 import type { Logger } from 'pino';
-import { HOST_LABEL, HOST_NAME_ANNOTATION, HOST_NAMESPACE_ANNOTATION, NODE_LABEL, UID_LABEL } from '../../api/marks.ts';
+import { hostKeyOf } from '../../api/host-key.ts';
+import { HOST_LABEL, NODE_LABEL, UID_LABEL } from '../../api/marks.ts';
 import type { Pod } from '../../kube/core-v1.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import { describeError, isTransient } from '../../kube/errors.ts';
@@ -252,11 +253,9 @@ export class MemberEvents {
     const { namespace = '', name = '', uid } = involvedObject;
     const pod = this.#o.member.pods.get(keyFor(namespace, name));
     if (pod === undefined || uid === undefined || pod.metadata.uid !== uid) return 'unknown';
-    const { labels, annotations } = pod.metadata;
-    if (labels?.[HOST_LABEL] !== this.#o.hostId) return 'foreign';
-    const hostName = annotations?.[HOST_NAME_ANNOTATION];
-    if (hostName === undefined) return 'foreign';
-    const key = keyFor(annotations?.[HOST_NAMESPACE_ANNOTATION], hostName);
+    const { labels } = pod.metadata;
+    const key = hostKeyOf(pod);
+    if (labels?.[HOST_LABEL] !== this.#o.hostId || key === undefined) return 'foreign';
     // The marks are the member's to change: only a host pod that is bound to this member and has that UID counts.
     const hostPod = this.#o.hostPod(labels[NODE_LABEL] ?? '', key);
     return hostPod !== undefined && hostPod.metadata.uid === labels[UID_LABEL] ? hostPod : 'unknown';
