@@ -13,6 +13,7 @@ import type { Candidate, Victims } from '../capacity/victims.ts';
 import type { VirtualNodeCapacity } from '../capacity/virtual-node-capacity.ts';
 import { isFinished } from '../api/pod-phase.ts';
 import { conditionOf } from '../kube/conditions.ts';
+import { Expiries } from '../kube/expiries.ts';
 import { atMost } from '../kube/lru-limit.ts';
 import { mayBeMadeStill, roomIsKeptUntil } from '../pods/passing-holds.ts';
 import type { ServiceAccountsPort } from '../pods/pod-ports.ts';
@@ -73,9 +74,7 @@ export class VirtualNodeFit implements VirtualNodeCapacity {
   readonly #requests = new LRUCache<string, Known>(atMost(MAX_SHAPES));
   readonly #bound = new BoundRequests();
   /** Bound pods whose room is kept for some time, by UID. */
-  readonly #kept = new Map<string, { readonly pod: Pod; readonly until: number }>();
-  /** The first of these times. */
-  #nextEnd = Number.POSITIVE_INFINITY;
+  readonly #kept = new Expiries<Pod>();
   #depends: readonly unknown[] = [];
   #ended = false;
 
@@ -191,10 +190,7 @@ export class VirtualNodeFit implements VirtualNodeCapacity {
     const until = roomIsKeptUntil(pod);
     const isSettled = mirrored === 'True' || until <= this.#o.clock() || isOver || isFinished(pod);
     if (isSettled || until === Number.POSITIVE_INFINITY) this.#kept.delete(uid);
-    else {
-      this.#kept.set(uid, { pod, until });
-      this.#nextEnd = Math.min(this.#nextEnd, until);
-    }
+    else this.#kept.set(uid, pod, until);
     const request = isSettled ? undefined : this.request(pod);
     if (request !== undefined && 'key' in request) this.#o.capacity.reserve(uid, request, 'binding');
     // A pod that the member has been shown stands there for itself until it has finished.
@@ -205,13 +201,7 @@ export class VirtualNodeFit implements VirtualNodeCapacity {
   }
 
   #endKept(): void {
-    const now = this.#o.clock();
-    if (now < this.#nextEnd) return;
-    this.#nextEnd = Number.POSITIVE_INFINITY;
-    for (const { pod, until } of this.#kept.values()) {
-      if (until <= now) this.noteBound(pod);
-      else this.#nextEnd = Math.min(this.#nextEnd, until);
-    }
+    for (const pod of this.#kept.takeEnded(this.#o.clock())) this.noteBound(pod);
   }
 
   /** Nobody tells of pods that are bound to it any more. For good. */

@@ -1,5 +1,6 @@
 import { LOCAL } from '../api/cluster-tiers.ts';
 import type { Pod } from '../kube/core-v1.ts';
+import { Expiries } from '../kube/expiries.ts';
 import type { FitRequest } from '../capacity/fit-request.ts';
 import { holdsResources } from '../capacity/pod-requests.ts';
 import type { VirtualNodeCapacity } from '../capacity/virtual-node-capacity.ts';
@@ -57,8 +58,8 @@ export class HeldRooms {
   readonly #inGangs = new Set<string>();
   /** By node; those that somebody holds room behind. */
   readonly #rooms = new Map<string, Room>();
-  /** When the next hold ends. */
-  #due = Infinity;
+  /** UIDs of pods, until the first of their holds ends. */
+  readonly #ends = new Expiries<string>();
 
   constructor(capacityOf: CapacityOf, monotonic: () => number) {
     this.#capacityOf = capacityOf;
@@ -70,7 +71,6 @@ export class HeldRooms {
     this.expire();
     const holds = this.#held.get(podUid)?.holds ?? new Map<HoldPurpose, Hold>();
     const until = this.#monotonic() + forMs;
-    this.#due = Math.min(this.#due, until);
     const nomination = holds.get('nomination')?.place;
     // What others leave for it is behind that node, whatever it holds it for.
     const insteadOf = place.insteadOf ?? (nomination?.node === place.node ? nomination.insteadOf : undefined);
@@ -91,7 +91,7 @@ export class HeldRooms {
     const later = Math.max(until, this.#monotonic() + forMs);
     held.holds.set(purpose, { place, until: later });
     if (purpose === 'gang') this.#inGangs.add(podUid);
-    this.#due = Math.min(this.#due, later);
+    this.#noteEnd(podUid, held.holds);
     return true;
   }
 
@@ -146,7 +146,7 @@ export class HeldRooms {
     else if (isBound) {
       const until = this.#monotonic() + BIND_HEARD_MS;
       for (const hold of held.holds.values()) hold.until = Math.min(hold.until, until);
-      this.#due = Math.min(this.#due, until);
+      this.#noteEnd(uid, held.holds);
     }
   }
 
@@ -154,15 +154,9 @@ export class HeldRooms {
   expire(): void {
     this.#followRooms();
     const now = this.#monotonic();
-    if (now < this.#due) return;
-    this.#due = Infinity;
-    for (const [podUid, { holds }] of this.#held) {
-      let ended = false;
-      for (const [purpose, { until }] of holds) {
-        if (until <= now) ended = holds.delete(purpose);
-        else this.#due = Math.min(this.#due, until);
-      }
-      if (ended) this.#set(podUid, holds);
+    for (const podUid of this.#ends.takeEnded(now)) {
+      const left = [...(this.#held.get(podUid)?.holds ?? [])].filter(([, { until }]) => until > now);
+      this.#set(podUid, new Map(left));
     }
   }
 
@@ -177,6 +171,7 @@ export class HeldRooms {
     const before = this.#held.get(podUid)?.place;
     const place = FIRST_TO_LAST.map((purpose) => holds.get(purpose)?.place).find((one) => one !== undefined);
     if (before !== undefined && (place === undefined || !isSame(before, place))) this.#free(podUid, before.node);
+    this.#noteEnd(podUid, holds);
     if (place === undefined) this.#held.delete(podUid);
     else {
       this.#held.set(podUid, { holds, place });
@@ -184,6 +179,11 @@ export class HeldRooms {
       room.podUids.add(podUid);
       room.capacity?.reserve(podUid, place.request, place.insteadOf);
     }
+  }
+
+  #noteEnd(podUid: string, holds: ReadonlyMap<HoldPurpose, Hold>): void {
+    if (holds.size === 0) this.#ends.delete(podUid);
+    else this.#ends.set(podUid, podUid, Math.min(...[...holds.values()].map(({ until }) => until)));
   }
 
   #free(podUid: string, node: string): void {

@@ -1,5 +1,6 @@
 import { isFinished } from '../api/pod-phase.ts';
 import type { Pod } from '../kube/core-v1.ts';
+import { Expiries } from '../kube/expiries.ts';
 import { controllerOf } from '../kube/owner-references.ts';
 import type { PodCounts } from '../placement/workload.ts';
 import { revisionOf } from '../placement/owner-chain.ts';
@@ -37,10 +38,8 @@ export class PodSeats {
   readonly #monotonic: () => number;
   readonly #pods = new Map<string, Seated>();
   readonly #groups = new Map<string, Group>();
-  /** Pods whose place is only decided. */
-  readonly #assumed = new Set<string>();
-  /** None of them expires earlier. */
-  #nextExpiry = Number.POSITIVE_INFINITY;
+  /** UIDs of pods whose place is only decided. */
+  readonly #assumed = new Expiries<string>();
 
   /** `clusterOf`: the member of a virtual node, `local` for others. */
   constructor(o: { clusterOf: (nodeName: string) => string; monotonic: () => number }) {
@@ -119,14 +118,7 @@ export class PodSeats {
   }
 
   #expire(): void {
-    const now = this.#monotonic();
-    if (now < this.#nextExpiry) return;
-    this.#nextExpiry = Number.POSITIVE_INFINITY;
-    for (const uid of this.#assumed) {
-      const until = this.#pods.get(uid)?.until ?? now;
-      if (until <= now) this.forget(uid);
-      else this.#nextExpiry = Math.min(this.#nextExpiry, until);
-    }
+    for (const uid of this.#assumed.takeEnded(this.#monotonic())) this.forget(uid);
   }
 
   #put(uid: string, seated: Seated | undefined): void {
@@ -138,12 +130,8 @@ export class PodSeats {
       this.#pods.set(uid, seated);
       this.#add(seated, 1);
     }
-    if (seated?.until === undefined) {
-      this.#assumed.delete(uid);
-    } else {
-      this.#assumed.add(uid);
-      this.#nextExpiry = Math.min(this.#nextExpiry, seated.until);
-    }
+    if (seated?.until === undefined) this.#assumed.delete(uid);
+    else this.#assumed.set(uid, uid, seated.until);
   }
 
   #add({ group: name, revision, cluster }: Seated, change: 1 | -1): void {
