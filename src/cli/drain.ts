@@ -6,7 +6,8 @@ import { MEMBER_CLUSTERS } from '../api/member-cluster.ts';
 import { memberOfNode } from '../api/provider-id.ts';
 import { monotonic } from '../kube/clock.ts';
 import type { Node, Pod } from '../kube/core-v1.ts';
-import { ApiError, isConflict, isNotFound } from '../kube/errors.ts';
+import { evictionRefusal } from '../descheduler/eviction-refusal.ts';
+import { ApiError, isAgainstBudget, isConflict, isNotFound } from '../kube/errors.ts';
 import { keyOf, type KubeObject } from '../kube/object.ts';
 import { NODES, PODS } from '../kube/resource.ts';
 import { evict, get } from '../kube/verbs.ts';
@@ -38,8 +39,13 @@ interface Flags extends ClusterFlags, DryRunFlags {
   timeout?: number;
 }
 
-/** A pod that a disruption budget keeps is asked for again after so long, in ms. */
-export const BUDGET_MS = 5_000;
+/** A pod that may not go now is asked for again after so long, in ms. */
+export const NOT_NOW_MS = 5_000;
+/** Why it may not. */
+export const NOT_NOW = {
+  kept: 'its disruption budget allows no eviction now',
+  busy: 'the API server, or a webhook of it, has too much to do to evict it now',
+} as const;
 const LOOK_MS = 1_000;
 /** The manager cordons the nodes of a member within so long, in ms. */
 const CORDON_MS = 30_000;
@@ -173,7 +179,7 @@ async function leave({ terminal }: Cli, host: Viewer, pod: Pod, { dryRun }: Flag
   return true;
 }
 
-/** Asks again and again while the budget of the pod is against it; a dry run asks once. False: it may not go now. */
+/** Asks again and again while the pod may not go; a dry run asks until it is told. False: the budget of the pod is against it now. */
 async function evicted(
   terminal: Terminal,
   host: Viewer,
@@ -181,12 +187,15 @@ async function evicted(
   dryRun: DryRun,
   { deadline, turns }: Pace,
 ): Promise<boolean> {
-  const late = `pod ${keyOf(pod)} was not evicted in time: its disruption budget allows none`;
-  for (let isTold = false; ; isTold = true) {
-    if ((await turns.add(async () => await askToEvict(host, pod, dryRun))) !== 'kept') return true;
-    if (!isTold) terminal.note(`pod ${keyOf(pod)} waits: its disruption budget allows no eviction now`);
-    if (dryRun === 'server') return false;
-    await pause(terminal.signal, BUDGET_MS, deadline, late);
+  let told: string | undefined;
+  for (;;) {
+    const answer = await turns.add(async () => await askToEvict(host, pod, dryRun));
+    if (answer !== 'kept' && answer !== 'busy') return true;
+    const why = NOT_NOW[answer];
+    if (why !== told) terminal.note(`pod ${keyOf(pod)} waits: ${why}`);
+    told = why;
+    if (dryRun === 'server' && answer === 'kept') return false;
+    await pause(terminal.signal, NOT_NOW_MS, deadline, `pod ${keyOf(pod)} was not evicted in time: ${why}`);
   }
 }
 
@@ -218,8 +227,8 @@ async function untilGone(terminal: Terminal, host: Viewer, pod: Pod, { deadline,
 
 class Gone extends Error {}
 
-/** `kept`: a disruption budget is against it now. */
-type Outcome = 'done' | 'gone' | 'kept';
+/** `kept`: a disruption budget is against it now. `busy`: nobody has looked at it, as the server has too much to do. */
+export type Outcome = 'done' | 'gone' | 'kept' | 'busy';
 
 async function tried(work: () => Promise<void>): Promise<Outcome> {
   try {
@@ -227,7 +236,9 @@ async function tried(work: () => Promise<void>): Promise<Outcome> {
     return 'done';
   } catch (error) {
     if (error instanceof Gone || isNotFound(error) || isConflict(error)) return 'gone';
-    if (error instanceof ApiError && error.code === 429) return 'kept';
+    if (isAgainstBudget(error)) return 'kept';
+    // A webhook may deny with any code, and what it says is for the person to read.
+    if (error instanceof ApiError && error.code === 429 && evictionRefusal(error) === 'fails') return 'busy';
     throw error;
   }
 }

@@ -14,7 +14,7 @@ import { pause } from '../kube/timers.ts';
 import { patch, remove } from '../kube/verbs.ts';
 import type { Cli } from './cli.ts';
 import { CliError } from './cli-error.ts';
-import { askToEvict, BUDGET_MS, podsOf, untilCordoned } from './drain.ts';
+import { askToEvict, NOT_NOW, NOT_NOW_MS, type Outcome, podsOf, untilCordoned } from './drain.ts';
 import { drainPlan, type DrainPlan, refusedInWords } from './drain-plan.ts';
 import { EXIT, type ExitCode } from './exit-code.ts';
 import { dryRunOption, dryRunWords, type DryRunFlags } from './flags.ts';
@@ -50,8 +50,8 @@ export class Leave {
   readonly #until: number;
   /** UIDs of pods that were evicted, or found to be ending, with what is said once they are gone. */
   readonly #going = new Map<string, string>();
-  /** When pods that a budget keeps are asked for again, by UID. */
-  readonly #again = new Map<string, number>();
+  /** When pods that may not go now are asked for again, by UID, and why they may not. */
+  readonly #again = new Map<string, { readonly at: number; readonly why: string }>();
   /** UIDs of pods that may not be evicted without a word of the person. */
   readonly #stays = new Set<string>();
   #said = '';
@@ -250,12 +250,12 @@ export class Leave {
     for (const { pod, why } of plan.refused) this.#noteStays(pod, why);
     for (const pod of plan.evict) {
       const { uid = '', name, namespace = '' } = pod.metadata;
-      if (this.#going.has(uid) || (this.#again.get(uid) ?? 0) > monotonic()) continue;
-      const isGoing = dryRun === 'client' || (await this.#evict(pod));
-      if (!isGoing) {
-        if (!this.#again.has(uid))
-          terminal.note(`pod ${keyOf(pod)} waits: its disruption budget allows no eviction now`);
-        this.#again.set(uid, monotonic() + BUDGET_MS);
+      if (this.#going.has(uid) || (this.#again.get(uid)?.at ?? 0) > monotonic()) continue;
+      const answer = dryRun === 'client' ? 'done' : await this.#evict(pod);
+      if (answer === 'kept' || answer === 'busy') {
+        const why = NOT_NOW[answer];
+        if (this.#again.get(uid)?.why !== why) terminal.note(`pod ${keyOf(pod)} waits: ${why}`);
+        this.#again.set(uid, { at: monotonic() + NOT_NOW_MS, why });
       } else if (dryRun === 'none') {
         terminal.note(`evicting pod ${keyOf(pod)}`);
         this.#going.set(uid, `pod/${name} (namespace ${namespace})`);
@@ -273,9 +273,9 @@ export class Leave {
     this.#cli.terminal.note(`pod ${keyOf(pod)} stays, and the member with it: ${why}`);
   }
 
-  /** False: a disruption budget is against it now. One that ends already need not be asked for. */
-  async #evict(pod: Pod): Promise<boolean> {
-    if (pod.metadata.deletionTimestamp !== undefined) return true;
-    return (await askToEvict(this.#host, pod, this.#flags.dryRun)) !== 'kept';
+  /** One that ends already need not be asked for. */
+  async #evict(pod: Pod): Promise<Outcome> {
+    if (pod.metadata.deletionTimestamp !== undefined) return 'done';
+    return await askToEvict(this.#host, pod, this.#flags.dryRun);
   }
 }

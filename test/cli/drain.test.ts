@@ -5,6 +5,7 @@ import { afterEach, beforeEach, expect, it } from 'vitest';
 import { runProgram } from '../../src/cli/program.ts';
 import { MemoryApi } from '../fixtures/memory-api.ts';
 import { type MemoryApiServer, serveMemoryApi } from '../fixtures/memory-api-server.ts';
+import { AGAINST_BUDGET } from '../fixtures/eviction-refusals.ts';
 import { FakeTerminal } from './fake-terminal.ts';
 import { writeKubeconfig } from './served-kubeconfig.ts';
 
@@ -57,16 +58,18 @@ const drain = async (...words: string[]): Promise<number> =>
 const isKept = (): unknown => api.objects.get(MEMBER)?.['spec'];
 
 it('that is late says that the member stays cordoned, and how to undo that', async () => {
-  api.fault = ({ path }) => (path.endsWith('/eviction') ? { code: 429, reason: 'TooManyRequests' } : undefined);
+  api.fault = ({ path }) => (path.endsWith('/eviction') ? AGAINST_BUDGET : undefined);
   expect(await drain('--timeout', '1')).toBe(1);
   const notes = terminal.notes.join('\n');
   expect(notes).toContain('pod shop/db-0 waits: its disruption budget allows no eviction now');
-  expect(notes).toContain(`${UNDONE}\nerror: pod shop/db-0 was not evicted in time: its disruption budget allows none`);
+  expect(notes).toContain(
+    `${UNDONE}\nerror: pod shop/db-0 was not evicted in time: its disruption budget allows no eviction now`,
+  );
   expect(isKept()).toMatchObject({ unschedulable: true });
 });
 
 it('in a dry run of the server says of pods that budgets keep that they would be waited for', async () => {
-  api.fault = ({ path }) => (path.endsWith('/eviction') ? { code: 429, reason: 'TooManyRequests' } : undefined);
+  api.fault = ({ path }) => (path.endsWith('/eviction') ? AGAINST_BUDGET : undefined);
   expect(await drain('--dry-run=server')).toBe(0);
   expect(terminal.stdout).toContain(
     'membercluster/east drained, once disruption budgets let 1 pod go (server dry run)\n',
@@ -74,6 +77,27 @@ it('in a dry run of the server says of pods that budgets keep that they would be
   api.fault = undefined;
   expect(await drain('--dry-run=server')).toBe(0);
   expect(terminal.stdout).toContain('membercluster/east drained (server dry run)\n');
+});
+
+it('that a cluster with too much to do holds up does not blame a budget', async () => {
+  api.fault = ({ path }) => (path.endsWith('/eviction') ? { code: 429, reason: 'TooManyRequests' } : undefined);
+  expect(await drain('--timeout', '1')).toBe(1);
+  const notes = terminal.notes.join('\n');
+  expect(notes).toContain(
+    'pod shop/db-0 waits: the API server, or a webhook of it, has too much to do to evict it now',
+  );
+  expect(notes).toContain('error: pod shop/db-0 was not evicted in time: the API server, or');
+  expect(notes).not.toContain('budget');
+  expect(await drain('--dry-run=server', '--timeout', '1')).toBe(1);
+  expect(terminal.stdout).not.toContain('drained');
+});
+
+it('that a webhook denies says what it said, whatever its code', async () => {
+  const message = 'admission webhook "keep.example" denied the request: not on Fridays';
+  api.fault = ({ path }) =>
+    path.endsWith('/eviction') ? { code: 429, reason: 'TooManyRequests', message } : undefined;
+  expect(await drain('--timeout', '1')).toBe(1);
+  expect(terminal.notes.join('\n')).toContain('not on Fridays');
 });
 
 it('that no manager listens to says so, too', async () => {

@@ -7,6 +7,7 @@ import { leavingWords } from '../../src/cli/leave-words.ts';
 import { runProgram } from '../../src/cli/program.ts';
 import { serveMemoryApi, type MemoryApiServer } from '../fixtures/memory-api-server.ts';
 import { MemoryApi } from '../fixtures/memory-api.ts';
+import { AGAINST_BUDGET } from '../fixtures/eviction-refusals.ts';
 import { FakeTerminal } from './fake-terminal.ts';
 import { writeKubeconfig } from './served-kubeconfig.ts';
 
@@ -173,7 +174,7 @@ describe('a member that leaves', () => {
 
   it('is asked to let go of a pod again when a disruption budget is against it', async () => {
     makePod('web-1');
-    api.fault = ({ path }) => (path.endsWith('/eviction') ? { code: 429, reason: 'TooManyRequests' } : undefined);
+    api.fault = ({ path }) => (path.endsWith('/eviction') ? AGAINST_BUDGET : undefined);
     const running = run();
     await until('it is told', () => /pod shop\/web-1 waits: its disruption budget/.test(notes()), { intervalMs: 5 });
     api.fault = undefined;
@@ -299,7 +300,7 @@ describe('a member that is drained', () => {
   it('is not held up by many pods that a budget keeps', async () => {
     for (let index = 0; index < 20; index += 1) makePod(`kept-${String(index).padStart(2, '0')}`);
     makePod('web');
-    api.fault = ({ path }) => (/kept-.*\/eviction$/.test(path) ? { code: 429, reason: 'TooManyRequests' } : undefined);
+    api.fault = ({ path }) => (/kept-.*\/eviction$/.test(path) ? AGAINST_BUDGET : undefined);
     const args = ['drain', 'east', '--kubeconfig', join(folder, 'kubeconfig'), '--timeout=10'];
     const running = runProgram(args, terminal);
     await until('the other one is evicted', () => terminal.stdout.includes('pod/web evicted'), {
