@@ -1,4 +1,4 @@
-import type { PersistentVolume } from '../kube/storage.ts';
+import type { PersistentVolume } from '../kube/volumes.ts';
 import { GROUP } from './marks.ts';
 import { MEMBER_STORAGE } from './storage.ts';
 

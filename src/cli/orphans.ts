@@ -5,7 +5,7 @@ import { UNCOUNTED } from '../api/invariants.ts';
 import { cleanText } from '../kube/clean-text.ts';
 import { counted } from '../kube/counted.ts';
 import { type MemberVolume, readMemberVolume } from '../api/member-volume.ts';
-import type { PersistentVolume } from '../kube/storage.ts';
+import type { PersistentVolume } from '../kube/volumes.ts';
 import type { Pod } from '../kube/core-v1.ts';
 import { ApiError, isConflict, isNotFound } from '../kube/errors.ts';
 import { SERVICE_IMPORTS } from '../kube/multicluster-v1.ts';

@@ -1,5 +1,5 @@
 import { HOST_UID_ANNOTATION } from '../api/marks.ts';
-import type { PersistentVolumeClaim } from '../kube/storage.ts';
+import type { PersistentVolumeClaim } from '../kube/volumes.ts';
 import { compare, parseQuantity } from '../kube/quantity.ts';
 import {
   type ClaimHome,

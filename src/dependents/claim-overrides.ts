@@ -1,4 +1,4 @@
-import type { PersistentVolumeClaim } from '../kube/storage.ts';
+import type { PersistentVolumeClaim } from '../kube/volumes.ts';
 import { keyFor } from '../kube/object.ts';
 import { controllerOf } from '../kube/owner-references.ts';
 import { applyRules, type OverrideContext } from '../overrides/apply-overrides.ts';

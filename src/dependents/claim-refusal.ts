@@ -1,6 +1,6 @@
 import { type MemberCluster, virtualNodesOf } from '../api/member-cluster.ts';
 import { memberClassOf, MEMBER_STORAGE, type MemberStorage, SELECTED_NODE_ANNOTATION } from '../api/storage.ts';
-import type { PersistentVolumeClaim, StorageClass } from '../kube/storage.ts';
+import type { PersistentVolumeClaim, StorageClass } from '../kube/volumes.ts';
 import type { MemberVolume } from '../api/member-volume.ts';
 import { volumeNameOf } from './member-volume.ts';
 

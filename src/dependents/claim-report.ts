@@ -1,6 +1,6 @@
 import { MEMBER_LABEL } from '../api/marks.ts';
 import type { Condition } from '../kube/core-v1.ts';
-import type { PersistentVolumeClaim } from '../kube/storage.ts';
+import type { PersistentVolumeClaim } from '../kube/volumes.ts';
 import { cleanText } from '../kube/clean-text.ts';
 import { jsonEqual } from '../kube/json-equal.ts';
 import { compare, parseQuantity } from '../kube/quantity.ts';

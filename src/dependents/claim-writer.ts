@@ -1,6 +1,6 @@
 import { HOST_LABEL, HOST_UID_ANNOTATION } from '../api/marks.ts';
 import { memberClassOf, SELECTED_NODE_ANNOTATION } from '../api/storage.ts';
-import type { PersistentVolume, PersistentVolumeClaim } from '../kube/storage.ts';
+import type { PersistentVolume, PersistentVolumeClaim } from '../kube/volumes.ts';
 import type { KubeClient } from '../kube/client.ts';
 import { isAlreadyExists, isConflict, isNotFound } from '../kube/errors.ts';
 import type { KubeObject } from '../kube/object.ts';

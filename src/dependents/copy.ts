@@ -8,7 +8,7 @@ import {
   MEMBER_LABEL,
 } from '../api/marks.ts';
 import { canonicalJson } from '../kube/canonical-json.ts';
-import type { PersistentVolumeClaim } from '../kube/storage.ts';
+import type { PersistentVolumeClaim } from '../kube/volumes.ts';
 import type { KubeObject } from '../kube/object.ts';
 import { CONFIG_MAPS, PERSISTENT_VOLUME_CLAIMS, type Resource, SECRETS } from '../kube/resource.ts';
 import { APPLIED_OVERRIDES_ANNOTATION, readSetKeys } from '../overrides/override-record.ts';

@@ -1,5 +1,5 @@
 import { HOST_LABEL, HOST_UID_ANNOTATION } from '../api/marks.ts';
-import type { PersistentVolume, PersistentVolumeClaim } from '../kube/storage.ts';
+import type { PersistentVolume, PersistentVolumeClaim } from '../kube/volumes.ts';
 import type { CopyRecord } from './copy.ts';
 import { readMemberVolume } from '../api/member-volume.ts';
 

@@ -1,6 +1,6 @@
 import type { Logger } from 'pino';
 import { MEMBER_LABEL } from '../api/marks.ts';
-import type { PersistentVolume, PersistentVolumeClaim, StorageClass } from '../kube/storage.ts';
+import type { PersistentVolume, PersistentVolumeClaim, StorageClass } from '../kube/volumes.ts';
 import type { KubeClient } from '../kube/client.ts';
 import type { InformerMetrics } from '../kube/informer-metrics.ts';
 import { Informer } from '../kube/informer.ts';

@@ -1,7 +1,7 @@
 import type { Logger } from 'pino';
 import { hostKeyOf } from '../api/host-key.ts';
 import { HOST_UID_ANNOTATION } from '../api/marks.ts';
-import type { PersistentVolumeClaim } from '../kube/storage.ts';
+import type { PersistentVolumeClaim } from '../kube/volumes.ts';
 import type { Pod } from '../kube/core-v1.ts';
 import { describeError } from '../kube/errors.ts';
 import type { EventRecorder } from '../kube/event-recorder.ts';

@@ -8,7 +8,7 @@ import {
 } from '../api/marks.ts';
 import type { VolumePlace } from '../api/member-volume.ts';
 import { MEMBER_STORAGE } from '../api/storage.ts';
-import type { PersistentVolume, PersistentVolumeClaim, StorageClass } from '../kube/storage.ts';
+import type { PersistentVolume, PersistentVolumeClaim, StorageClass } from '../kube/volumes.ts';
 
 /** Annotation of a claim of the host: the member's volume that holds the data. */
 export const MEMBER_VOLUME_ANNOTATION = `${GROUP}/member-volume`;

@@ -1,6 +1,6 @@
 import type { Logger } from 'pino';
 import type { NodeSelector } from '../kube/core-v1.ts';
-import type { PersistentVolume } from '../kube/storage.ts';
+import type { PersistentVolume } from '../kube/volumes.ts';
 import type { KubeClient } from '../kube/client.ts';
 import { describeError, isForbidden, isNotFound } from '../kube/errors.ts';
 import { PERSISTENT_VOLUMES } from '../kube/resource.ts';

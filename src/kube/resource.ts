@@ -6,7 +6,7 @@ import { node } from './shapes/node.ts';
 import { pod } from './shapes/pod.ts';
 import { endpointSlice, service } from './shapes/service.ts';
 import type { Shape } from './shapes/shape.ts';
-import { claim, storageClass, volume } from './shapes/storage.ts';
+import { claim, storageClass, volume } from './shapes/volumes.ts';
 
 /** Addresses a kind in the REST API; `plural` is the path segment. */
 export interface Resource {

@@ -2,7 +2,7 @@ import type { Logger } from 'pino';
 import { UID_LABEL } from '../api/marks.ts';
 import type { MemberCluster } from '../api/member-cluster.ts';
 import { admitsMode, madeInMode } from '../api/service-account-mode.ts';
-import type { PersistentVolumeClaim } from '../kube/storage.ts';
+import type { PersistentVolumeClaim } from '../kube/volumes.ts';
 import type { Pod } from '../kube/core-v1.ts';
 import { type ClaimHome, claimHomeOf } from '../dependents/claim-refusal.ts';
 import { MemberClaims } from '../dependents/member-claims.ts';

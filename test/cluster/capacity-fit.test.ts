@@ -6,7 +6,7 @@ import { startKwok } from '../../hack/kwok.ts';
 import { until } from '../../hack/until.ts';
 import { Workspace } from '../../hack/workspace.ts';
 import type { Namespace, Node, NodeSelector, Pod } from '../../src/kube/core-v1.ts';
-import type { PersistentVolumeClaim } from '../../src/kube/storage.ts';
+import type { PersistentVolumeClaim } from '../../src/kube/volumes.ts';
 import { fitRequestOf } from '../../src/capacity/fit-request.ts';
 import { MemberCapacity } from '../../src/capacity/member-capacity.ts';
 import { KubeClient } from '../../src/kube/client.ts';

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { Cluster } from '../../hack/cluster.ts';
 import { waitForNode, waitReady } from '../../hack/spillway.ts';
 import { until } from '../../hack/until.ts';
-import type { PersistentVolume, PersistentVolumeClaim } from '../../src/kube/storage.ts';
+import type { PersistentVolume, PersistentVolumeClaim } from '../../src/kube/volumes.ts';
 import type { KubeObject } from '../../src/kube/object.ts';
 import {
   eventsOf,

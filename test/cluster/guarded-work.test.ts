@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { SELECTED_NODE_ANNOTATION } from '../../src/api/storage.ts';
-import type { PersistentVolume, PersistentVolumeClaim, StorageClass } from '../../src/kube/storage.ts';
+import type { PersistentVolume, PersistentVolumeClaim, StorageClass } from '../../src/kube/volumes.ts';
 import type { ClaimAction, ClaimFacts } from '../../src/dependents/claim-decision.ts';
 import { reportOf } from '../../src/dependents/claim-report.ts';
 import { ClaimWriter } from '../../src/dependents/claim-writer.ts';

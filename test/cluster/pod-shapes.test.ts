@@ -6,7 +6,7 @@ import type { Cluster } from '../../hack/cluster.ts';
 import { IMAGES } from '../../hack/images.ts';
 import { canRunKubelets } from '../../hack/system-packages.ts';
 import { until } from '../../hack/until.ts';
-import type { PersistentVolume } from '../../src/kube/storage.ts';
+import type { PersistentVolume } from '../../src/kube/volumes.ts';
 import type { Pod } from '../../src/kube/core-v1.ts';
 import { ForwardProxy } from '../fixtures/forward-proxy.ts';
 import { kubectlSpillway } from '../fixtures/kubectl-plugin.ts';

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { OverridePolicy } from '../../src/api/override-policy.ts';
-import type { PersistentVolumeClaim } from '../../src/kube/storage.ts';
+import type { PersistentVolumeClaim } from '../../src/kube/volumes.ts';
 import { type ClaimOverridesPort, overriddenClaim, planClaim } from '../../src/dependents/claim-overrides.ts';
 import { hostClaim } from '../fixtures/claims.ts';
 import { EAST, policy } from '../overrides/rendered-pod.ts';

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { pino } from 'pino';
 import type { Invariants } from '../../src/api/invariants.ts';
-import type { PersistentVolume } from '../../src/kube/storage.ts';
+import type { PersistentVolume } from '../../src/kube/volumes.ts';
 import { type DeletionEvidence, whyDataStay } from '../../src/dependents/data-guard.ts';
 import { MemberCopies } from '../../src/dependents/member-copies.ts';
 import { KubeClient } from '../../src/kube/client.ts';

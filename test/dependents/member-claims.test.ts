@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import { pino } from 'pino';
 import { SELECTED_NODE_ANNOTATION } from '../../src/api/storage.ts';
-import type { PersistentVolume, PersistentVolumeClaim } from '../../src/kube/storage.ts';
+import type { PersistentVolume, PersistentVolumeClaim } from '../../src/kube/volumes.ts';
 import type { Pod } from '../../src/kube/core-v1.ts';
 import { HostClaims } from '../../src/dependents/host-claims.ts';
 import { MemberClaims } from '../../src/dependents/member-claims.ts';

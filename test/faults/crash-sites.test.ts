@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { waitReady } from '../../hack/spillway.ts';
 import { until } from '../../hack/until.ts';
 import type { KubeObject } from '../../src/kube/object.ts';
-import type { PersistentVolume } from '../../src/kube/storage.ts';
+import type { PersistentVolume } from '../../src/kube/volumes.ts';
 import type { ProxiedRequest } from '../fixtures/fault-proxy.ts';
 import {
   type Fields,

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { Cluster } from '../../hack/cluster.ts';
 import { startKwok } from '../../hack/kwok.ts';
 import { until } from '../../hack/until.ts';
-import type { PersistentVolumeClaim } from '../../src/kube/storage.ts';
+import type { PersistentVolumeClaim } from '../../src/kube/volumes.ts';
 import { condition, type Fields, newNamespace, podsOf, read, untilRunning } from '../fixtures/live-pods.ts';
 import { diskClass, type Provisioner, startProvisioner } from '../fixtures/provisioner.ts';
 import { burstSpec, LOCAL_PREFIX, policyInUse } from '../fixtures/scheduling.ts';

@@ -1,5 +1,5 @@
 import type { OverridePolicy } from '../../api/override-policy.ts';
-import type { PersistentVolumeClaim } from '../../kube/storage.ts';
+import type { PersistentVolumeClaim } from '../../kube/volumes.ts';
 import type { KubeObject } from '../../kube/object.ts';
 import { CONFIG_MAPS, PERSISTENT_VOLUME_CLAIMS, type Resource } from '../../kube/resource.ts';
 import { applyRules } from '../../overrides/apply-overrides.ts';
