@@ -23,7 +23,7 @@ export interface InformerOptions<T extends KubeObject> extends Selection {
   /** Secondary indexes: name to the values an object is found under. */
   indexes?: Record<string, (o: T) => readonly string[]>;
   /** What it may take of memory; default: what its client says. */
-  room?: CacheShare;
+  share?: CacheShare;
   /** Where that is counted, and given back when it ends; default: an account of its own. */
   account?: CacheAccount | undefined;
   logger?: Logger;
@@ -63,7 +63,7 @@ export class Informer<T extends KubeObject> {
   constructor(o: InformerOptions<T>) {
     this.#o = o;
     this.#labels = { cluster: o.client.cluster, resource: o.resource.plural };
-    const account = o.account ?? accountOf(o.client, o.resource, o.room);
+    const account = o.account ?? accountOf(o.client, o.resource, o.share);
     this.#account = account;
     this.#store = new ObjectStore<T>(
       {

@@ -28,7 +28,7 @@ const PROBE_CONNECTION_MS = 60_000;
 /** User agent of a connection that can only read. */
 export const OBSERVER_AGENT = 'spillway-observer';
 
-export interface MemberConnectionOptions extends Omit<MemberCachesOptions, 'client' | 'room'> {
+export interface MemberConnectionOptions extends Omit<MemberCachesOptions, 'client' | 'share'> {
   name: string;
   access: RotatingAccess;
   /** Asked before each probe. */
@@ -69,7 +69,7 @@ export class MemberConnection {
   #probeConnectedAt = monotonic();
   readonly #clock: () => number;
   readonly #timers: Timers;
-  readonly #room: CacheShare;
+  readonly #share: CacheShare;
   readonly #listeners = new Set<() => void>();
   #wake = new AbortController();
   #reachability: Reachability = NOT_PROBED;
@@ -106,11 +106,11 @@ export class MemberConnection {
             hostProblem: options.hostProblem ?? (() => undefined),
             invariants: options.invariants ?? UNCOUNTED,
           });
-    const room = (options.cacheRoom ?? PROCESS_CACHE_ROOM).share();
-    this.#room = room;
-    this.client = new KubeClient({ ...clientOptions, guard, caches: room });
+    const share = (options.cacheRoom ?? PROCESS_CACHE_ROOM).share();
+    this.#share = share;
+    this.client = new KubeClient({ ...clientOptions, guard, caches: share });
     this.#probeClient = new KubeClient({ ...clientOptions, connections: 1 });
-    this.caches = new MemberCaches({ ...options, client: this.client, room });
+    this.caches = new MemberCaches({ ...options, client: this.client, share });
     ({ pods: this.pods, nodes: this.nodes, namespaces: this.namespaces } = this.caches);
   }
 
@@ -219,7 +219,7 @@ export class MemberConnection {
     await Promise.all([this.caches.run(signal), this.#probeLoop(signal)]);
     off();
     await Promise.all([this.client.close(), this.#probeClient.close()]);
-    this.#room.end();
+    this.#share.end();
   }
 
   async #probeLoop(signal: AbortSignal): Promise<void> {

@@ -21,7 +21,7 @@ export interface MemberCachesOptions {
   client: KubeClient;
   hostId: string;
   /** The memory that they may take. */
-  room: CacheShare;
+  share: CacheShare;
   podIndexes?: Record<string, (pod: Pod) => readonly string[]>;
   logger: Logger;
   informerMetrics?: InformerMetrics;
@@ -37,7 +37,7 @@ export class MemberCaches {
   readonly quotas: Informer<ResourceQuota>;
   readonly limitRanges: Informer<LimitRange>;
 
-  constructor({ client, hostId, room, podIndexes, logger, informerMetrics }: MemberCachesOptions) {
+  constructor({ client, hostId, share, podIndexes, logger, informerMetrics }: MemberCachesOptions) {
     const cache = {
       client,
       logger,
@@ -47,10 +47,10 @@ export class MemberCaches {
     this.pods = new Informer<Pod>({
       ...cache,
       resource: PODS,
-      transform: podProjection(hostId, room),
+      transform: podProjection(hostId, share),
       ...(podIndexes === undefined ? {} : { indexes: podIndexes }),
     });
-    this.nodes = new Informer<Node>({ ...cache, resource: NODES, transform: nodeProjection(room) });
+    this.nodes = new Informer<Node>({ ...cache, resource: NODES, transform: nodeProjection(share) });
     this.namespaces = new Informer<Namespace>({ ...cache, resource: NAMESPACES, transform: withoutManagedFields });
     const rules = { ...cache, timings: { backoffMaxMs: RULES_RETRY_MS } };
     this.quotas = new Informer<ResourceQuota>({

@@ -40,7 +40,7 @@ export class FollowedKind {
       resource: metadataOnly(resource),
       transform: ownerProjection(apiVersionOf(resource), resource.kind),
       indexes: { [ABOVE]: kindAbove },
-      room: share,
+      share,
       logger,
       ...(metrics === undefined ? {} : { metrics }),
     });
