@@ -68,7 +68,7 @@ export class KeptPods {
   }
 
   /** What was asked about its deletion counts no more. */
-  letGo({ metadata: { uid = '' } }: Pod): void {
+  forget({ metadata: { uid = '' } }: Pod): void {
     this.release(uid);
     this.breaker.forget(uid);
   }

@@ -227,7 +227,7 @@ export class PodController {
     if (key === undefined) return;
     this.#returned.gone(pod);
     this.#undeleted.gone(pod);
-    this.#kept.letGo(pod);
+    this.#kept.forget(pod);
     const memory = this.#memories.of(key);
     // How one of two copies ended says nothing of the other.
     if (evidence === 'watched' && !this.#copies.hasAnother(key, pod)) memory.departed = pod;
@@ -270,7 +270,7 @@ export class PodController {
     if (action === ENDS_FIRST) this.#returned.heldBack(key);
     // Its host pod was out of sight, and is back: nobody has to decide about it any more.
     if (hostPod !== undefined && memberPod !== undefined && action.do !== 'collect' && action.do !== 'wait') {
-      this.#kept.letGo(memberPod);
+      this.#kept.forget(memberPod);
     }
     const next = await this.#actor.perform(action, key, memory, signal);
     return soonest(next, this.#facts.untilUnready(), unprepared, undeleted);
