@@ -48,22 +48,29 @@ export class ExtenderCaller {
       timeout.cancelled = true;
       done(answer);
     };
-    const timeout = loop.later(TIMEOUT_MS, () => finish(undefined));
+    let hangUp = (): void => undefined;
+    const timeout = loop.later(TIMEOUT_MS, () => {
+      hangUp();
+      finish(undefined);
+    });
     if (server === undefined || replica === undefined) {
       loop.later(random.between(0.2, 5), () => finish(undefined));
       return;
     }
     const text = JSON.stringify(question);
-    const arrive = (): void =>
-      serve(server, verb, text, (answer) => {
+    const arrive = (): void => {
+      hangUp = serve(server, verb, text, (answer) => {
         if (random.chance(0.98)) loop.later(random.between(0.2, 5), () => finish({ ...answer, by: replica }));
       });
+      // Whoever stopped waiting closed the connection, with the question still on its way.
+      if (isOver) hangUp();
+    };
     loop.schedule(random.chance(0.98) ? random.between(0.2, 5) : TIMEOUT_MS * 2, arrive, replica);
   }
 }
 
-/** One request of a scheduler that shows its certificate, without a connection. */
-function serve(server: SimServer, verb: string, text: string, answered: (answer: Spoken) => void): void {
+/** One request of a scheduler that shows its certificate. Returns what closes its connection before the answer. */
+function serve(server: SimServer, verb: string, text: string, answered: (answer: Spoken) => void): () => void {
   const socket = Object.assign(new Socket(), {
     authorized: true,
     isSessionReused: () => false,
@@ -84,6 +91,7 @@ function serve(server: SimServer, verb: string, text: string, answered: (answer:
     'content-length': String(Buffer.byteLength(text)),
   };
   const response = new ServerResponse(request);
+  response.assignSocket(socket);
   const end = (body = ''): ServerResponse => {
     answered({ status: response.statusCode, body });
     return response;
@@ -92,4 +100,8 @@ function serve(server: SimServer, verb: string, text: string, answered: (answer:
   request.push(text);
   request.push(null);
   (server.handler as RequestListener)(request, response);
+  return () => {
+    socket.destroy();
+    response.emit('close');
+  };
 }

@@ -90,7 +90,11 @@ function replaceTimers(): void {
     clearInterval: stop(real.clearInterval),
     clearImmediate: stop(real.clearImmediate),
   });
-  const promises = require('node:timers/promises') as { setTimeout: unknown };
+  const promises = require('node:timers/promises') as { setTimeout: unknown; setImmediate: unknown };
+  promises.setImmediate = async (): Promise<void> =>
+    await new Promise((resolve) => {
+      setImmediate(resolve);
+    });
   promises.setTimeout = async (
     ms: number,
     value: unknown,
