@@ -107,6 +107,8 @@ function whyNotAsked(pod: Pod, member: string, hostNodes: HostNodes): Room {
   const whys = nodes.map((node) => whyPodNeverFits(pod, node));
   const [first] = whys;
   if (first !== undefined && whys.every((why) => why !== undefined)) return { fits: 0, impossible: first };
-  const why = nodes.map((node) => whyPodKeepsOff(pod, node)).find((one) => one !== undefined);
+  // What nodes for other pods lack, such as those with GPUs, is not what it waits for.
+  const possible = nodes.filter((_, index) => whys[index] === undefined);
+  const why = possible.map((node) => whyPodKeepsOff(pod, node)).find((one) => one !== undefined);
   return { fits: 0, why: why ?? 'its virtual node does not pass the checks of the scheduler itself' };
 }

@@ -1434,6 +1434,30 @@ test('of several virtual nodes those of the better member come first, and real n
   expect(extender.prioritize(asked).map(({ Score }) => Score)).toEqual([8, 9]);
 });
 
+test('of a member whose nodes the scheduler left out, those for other pods are not what is in the way', async () => {
+  const gpu = { key: 'nvidia.com/gpu', effect: 'NoSchedule' };
+  const virtualNodes = [{ name: 'gpu', taints: [gpu] }, { name: 'general' }];
+  api.edit('/apis/spillway.dev/v1alpha1/memberclusters/east', { spec: { virtualNodes } });
+  for (const name of ['east-gpu', 'east-general']) make('/api/v1/nodes', node(name, 'east'));
+  api.edit('/api/v1/nodes/east-gpu', { spec: { taints: [gpu] } });
+  place({ clusterAffinity: { clusterNames: ['east', 'west'] } });
+  await seen('the policy is known', () => view.policies.get('shop/p') !== undefined);
+  await seen('the nodes are known', () => view.nodes.nodes.get('east-gpu')?.spec?.taints?.length === 1);
+  await seen('the member is known', () => view.nodes.virtualNodesOf('east').length === 2);
+  const { object } = workloadOf(view.owners.chainOf(pod('a')));
+  const saidOfEast = async (): Promise<string | undefined> => {
+    await filter(pod('a'), ['west']);
+    const { decision } = workloads.memory(object).last?.made ?? {};
+    return decision?.refusals.find(({ cluster }) => cluster === 'east')?.message;
+  };
+  expect(await saidOfEast()).toBe('its virtual node does not pass the checks of the scheduler itself');
+  const taints = [{ key: 'spillway.dev/member-not-ready', effect: 'NoSchedule' }];
+  api.edit('/api/v1/nodes/east-general', { spec: { taints } });
+  const taintOfGeneral = (): string | undefined => view.nodes.nodes.get('east-general')?.spec?.taints?.[0]?.key;
+  await seen('the taint is known', () => taintOfGeneral() === 'spillway.dev/member-not-ready');
+  expect(await saidOfEast()).toBe('the pod does not tolerate taint spillway.dev/member-not-ready:NoSchedule');
+});
+
 describe('pods that may be evicted for another one', () => {
   const PODS = '/api/v1/namespaces/shop/pods';
   const proposed = { uids: ['uid-1', 'uid-2'], violations: 1 };
