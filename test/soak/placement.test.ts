@@ -65,7 +65,11 @@ function losses(): number {
 
 /** Of the pods that came or got their place since, their workloads: while a member was out of reach, its seats went to others. */
 function disturbSince(state: State, since: number, reason: string): void {
-  for (const { metadata } of state.owners.values()) if (metadata.namespace === 'room') changed.add(metadata.uid ?? '');
+  for (const { metadata } of state.owners.values()) {
+    if (metadata.namespace === 'room') changed.add(metadata.uid ?? '');
+    // Seats of pods that wait are given to others as well, and stay with these.
+    if (metadata.namespace === 'limits') dividedOtherwise.add(metadata.uid ?? '');
+  }
   for (const pod of state.pods) {
     const placed = pod.status?.conditions?.find(({ type }) => type === 'PodScheduled')?.lastTransitionTime;
     if (![pod.metadata.creationTimestamp, placed].some((time) => Date.parse(time ?? '') >= since)) continue;
