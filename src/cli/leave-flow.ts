@@ -7,14 +7,14 @@ import { monotonic } from '../kube/clock.ts';
 import { conditionOf } from '../kube/conditions.ts';
 import { counted } from '../kube/counted.ts';
 import type { Pod } from '../kube/core-v1.ts';
-import { isAnotherObject, isNotFound, isTransient } from '../kube/errors.ts';
+import { ApiError, isAnotherObject, isNotFound, isTransient } from '../kube/errors.ts';
 import { Informer } from '../kube/informer.ts';
 import { keyOf, type KubeObject } from '../kube/object.ts';
 import { pause } from '../kube/timers.ts';
 import { patch, remove } from '../kube/verbs.ts';
 import type { Cli } from './cli.ts';
 import { CliError } from './cli-error.ts';
-import { askToEvict, NOT_NOW, NOT_NOW_MS, type Outcome, podsOf, untilCordoned } from './drain.ts';
+import { askToEvict, NOT_NOW, NOT_NOW_MS, podsOf, untilCordoned } from './drain.ts';
 import { drainPlan, type DrainPlan, refusedInWords } from './drain-plan.ts';
 import { EXIT, type ExitCode } from './exit-code.ts';
 import { dryRunOption, dryRunWords, type DryRunFlags } from './flags.ts';
@@ -251,9 +251,8 @@ export class Leave {
     for (const pod of plan.evict) {
       const { uid = '', name, namespace = '' } = pod.metadata;
       if (this.#going.has(uid) || (this.#again.get(uid)?.at ?? 0) > monotonic()) continue;
-      const answer = dryRun === 'client' ? 'done' : await this.#evict(pod);
-      if (answer === 'kept' || answer === 'busy') {
-        const why = NOT_NOW[answer];
+      const why = await this.#whyNotNow(pod);
+      if (why !== undefined) {
         if (this.#again.get(uid)?.why !== why) terminal.note(`pod ${keyOf(pod)} waits: ${why}`);
         this.#again.set(uid, { at: monotonic() + NOT_NOW_MS, why });
       } else if (dryRun === 'none') {
@@ -273,9 +272,17 @@ export class Leave {
     this.#cli.terminal.note(`pod ${keyOf(pod)} stays, and the member with it: ${why}`);
   }
 
-  /** One that ends already need not be asked for. */
-  async #evict(pod: Pod): Promise<Outcome> {
-    if (pod.metadata.deletionTimestamp !== undefined) return 'done';
-    return await askToEvict(this.#host, pod, this.#flags.dryRun);
+  /** Undefined: it goes. One that ends already need not be asked for. */
+  async #whyNotNow(pod: Pod): Promise<string | undefined> {
+    const { dryRun } = this.#flags;
+    if (dryRun === 'client' || pod.metadata.deletionTimestamp !== undefined) return undefined;
+    try {
+      const answer = await askToEvict(this.#host, pod, dryRun);
+      return answer === 'kept' || answer === 'busy' ? NOT_NOW[answer] : undefined;
+    } catch (error) {
+      // A webhook that denies so speaks of this pod; the others go on.
+      if (!(error instanceof CliError && error.cause instanceof ApiError && error.cause.code === 429)) throw error;
+      return cleanText(error.reason ?? error.message, LONGEST_LINE);
+    }
   }
 }

@@ -183,6 +183,21 @@ describe('a member that leaves', () => {
     expect(await running).toBe(0);
   }, 30_000);
 
+  it('is left by the other pods while a webhook denies the eviction of one with a 429, and says what that said', async () => {
+    makePod('guarded');
+    makePod('web-1');
+    const message = 'admission webhook "keep.example" denied the request: not on Fridays';
+    api.fault = ({ path }) =>
+      path.endsWith('/guarded/eviction') ? { code: 429, reason: 'TooManyRequests', message } : undefined;
+    const running = run();
+    await until('the other one goes', () => notes().includes('evicting pod shop/web-1'), { intervalMs: 5 });
+    expect(notes()).toMatch(/pod shop\/guarded waits: .*not on Fridays/);
+    api.fault = undefined;
+    await until('it is asked again', () => notes().includes('evicting pod shop/guarded'), { timeoutMs: 15_000 });
+    letGo();
+    expect(await running).toBe(0);
+  }, 30_000);
+
   it('is not touched while pods would be lost, unless the person says so', async () => {
     makePod('alone', {});
     expect(await run()).toBe(1);
