@@ -33,6 +33,8 @@ export interface PodCreationOptions extends Omit<CreateOptions, 'writes' | 'rehe
 
 /** How long an error of the member that is likely to pass is kept from users, in ms. */
 const PATIENCE_MS = 3000;
+/** Also an account that the owner of the member makes right after its namespace. */
+const MAY_PASS_AT_ONCE: ReadonlySet<string> = new Set(['MemberUnavailable', 'MemberServiceAccount']);
 
 /** Makes the copy of a host pod, and finds out what became of creations that a former process began. */
 export class PodCreation {
@@ -71,7 +73,7 @@ export class PodCreation {
       memory.refusedSince ??= began;
       // What passes within a moment is no news.
       const patience = memory.refusedSince + PATIENCE_MS - monotonic();
-      if (outcome.hold.reason === 'MemberUnavailable' && patience > 0) return retryLater(memory, patience);
+      if (MAY_PASS_AT_ONCE.has(outcome.hold.reason) && patience > 0) return retryLater(memory, patience);
       if (outcome.transient) logger.warn({ pod: key, reason: outcome.hold.reason }, outcome.hold.message);
       return await holds.hold(key, outcome.hold, memory, signal);
     }

@@ -127,3 +127,21 @@ describe('a quota of the member that others are counted in at the same moment', 
     },
   );
 });
+
+describe('a service account that the owner of the member makes right after the namespace', () => {
+  let world: PodWorld;
+  eachInPodWorld((begun) => (world = begun));
+
+  it('is no news for a moment, and a refusal after that', async () => {
+    await world.stored(world.host, hostPod());
+    const message =
+      'pods "web" is forbidden: error looking up service account shop/app: serviceaccount "app" not found';
+    world.member.fault = ({ method, path }) =>
+      method === 'POST' && path.endsWith('/pods') ? { code: 403, reason: 'Forbidden', message } : undefined;
+    await world.start();
+    await world.follow(2_000);
+    expect(world.mirrored()).toBeUndefined();
+    await world.follow(4_000);
+    expect(world.mirrored()?.reason).toBe('MemberServiceAccount');
+  });
+});
