@@ -6,6 +6,7 @@ import { jsonEqual } from '../kube/json-equal.ts';
 import { apiVersionOf } from '../kube/resource.ts';
 import { timestamp } from '../kube/timestamps.ts';
 import { create, patch, remove } from '../kube/verbs.ts';
+import type { CompiledPlacement } from '../placement/compiled-placement.ts';
 import type { TypedObject } from '../placement/owner-chain.ts';
 import { placementStatus } from '../placement/placement-report.ts';
 import type { HostView } from './host-view.ts';
@@ -48,8 +49,8 @@ export class PlacementWriter {
   readonly #plans: PlanRefresh;
   /** By UID of the workload, when its object was written last; before the life of this process as the object says. */
   readonly #written = new Map<string, number>();
-  /** By UID of the workload, since when nothing but its plan is other than what is written; wall clock in ms. */
-  readonly #planAlone = new Map<string, number>();
+  /** By UID of the workload. */
+  readonly #looks = new Map<string, Look>();
 
   constructor(options: PlacementWriterOptions) {
     this.#o = options;
@@ -63,7 +64,7 @@ export class PlacementWriter {
     // Kubernetes collects the object of a workload that is gone: it owns it.
     if (workload === undefined) {
       this.#written.delete(workloadUid);
-      this.#planAlone.delete(workloadUid);
+      this.#looks.delete(workloadUid);
       this.#plans.forget(workloadUid);
       return undefined;
     }
@@ -73,6 +74,7 @@ export class PlacementWriter {
       .find((one) => one?.object.metadata.uid === workloadUid);
     const before = this.#o.store.get(workload);
     if (ruled === undefined) {
+      this.#looks.delete(workloadUid);
       // Without pods nothing says that the rules are gone.
       const idle = controllers.every(({ metadata }) => view.podsOf(metadata.uid ?? '').length === 0);
       if (before !== undefined && !idle) await this.#remove(before, signal);
@@ -84,34 +86,40 @@ export class PlacementWriter {
     const now = clock();
     const ends = workloads.avoided(ruled.object).map(({ until }) => until - now);
     const next = ends.length === 0 ? undefined : { requeueAfterMs: Math.min(...ends) };
+    const isWritten = { rules: ruled.rules.placement, waits: undefined };
     if (own !== undefined && jsonEqual(ownPart(own), status)) {
-      this.#planAlone.delete(workloadUid);
+      this.#looks.set(workloadUid, isWritten);
       return next;
     }
     const paced = this.#lastWrite(workloadUid, own) + PACE_MS - now;
-    const rest = Math.max(paced, this.#untilPlanCounts(workloadUid, own, status));
-    if (rest > 0) return { requeueAfterMs: rest };
+    const rest = Math.max(paced, this.#untilPlanCounts(ruled, own, status));
+    if (rest > 0) return { requeueAfterMs: Math.min(rest, next?.requeueAfterMs ?? rest) };
     this.#written.set(workloadUid, now);
-    this.#planAlone.delete(workloadUid);
     await this.#write(ruled.object, before, { ...status, updatedAt: timestamp(now) }, signal);
+    this.#looks.set(workloadUid, isWritten);
     return next;
   }
 
   /** How long to wait, in ms, as the plan may soon be again what it was. */
   #untilPlanCounts(
-    workloadUid: string,
+    { object, rules: { placement } }: RuledWorkload,
     own: WorkloadPlacementStatus | undefined,
     status: WorkloadPlacementStatus,
   ): number {
-    if (own === undefined || !jsonEqual(aboutPods(own), aboutPods(status))) {
-      this.#planAlone.delete(workloadUid);
+    const { uid = '' } = object.metadata;
+    const { rules = placement, waits } = this.#looks.get(uid) ?? {};
+    if (own === undefined || rules !== placement || !jsonEqual(aboutPods(own), aboutPods(status))) {
+      this.#looks.set(uid, { rules, waits: undefined });
       return 0;
     }
     const now = this.#o.clock();
-    // A clock that was set back begins anew.
-    const since = Math.min(this.#planAlone.get(workloadUid) ?? now, now);
-    this.#planAlone.set(workloadUid, since);
-    return since + PLAN_ALONE_MS - now;
+    // Who has not looked for longer had nothing to write meanwhile, and a clock that was set back begins anew.
+    const isTheSame = waits !== undefined && waits.at <= now && now - waits.at <= PLAN_ALONE_MS + PACE_MS;
+    const since = isTheSame ? waits.since : now;
+    this.#looks.set(uid, { rules, waits: { since, at: now } });
+    const rest = since + PLAN_ALONE_MS - now;
+    this.#o.workloads.notStoredYet(object, rest + PACE_MS);
+    return rest;
   }
 
   /** Wall clock in ms; by another process too. Its clock may be ahead: that only says that there was a write. */
@@ -205,6 +213,14 @@ export class PlacementWriter {
 function ownPart(status: WorkloadPlacementStatus): WorkloadPlacementStatus {
   const { updatedAt: _, moves: _theirs, ...rest } = status;
   return rest;
+}
+
+/** What a workload was when it was looked at last. */
+interface Look {
+  /** Those by which what is written was worked out, as far as this process knows. */
+  readonly rules: CompiledPlacement;
+  /** Since when nothing but its plan is other than what is written, and when that was seen last; wall clock in ms. */
+  readonly waits: { readonly since: number; readonly at: number } | undefined;
 }
 
 /** What changes with pods, rules and refusals, and not with the clusters alone. */

@@ -115,6 +115,15 @@ export class WorkloadState {
     return { plan, plannedAt: this.#o.clock(), ownUntil };
   }
 
+  /** The plan is kept from being stored for so long, in ms: until then it counts as this process made it. That is no news to anybody. */
+  notStoredYet(workload: TypedObject, forMs: number): void {
+    const { uid = '' } = workload.metadata;
+    const known = this.#memories.get(uid);
+    if (known === undefined) return;
+    const ownUntil = Math.max(known.ownUntil, this.#o.monotonic() + forMs);
+    this.#memories.set(uid, { ...known, ownUntil });
+  }
+
   /** A member refused a pod of the workload and is left alone for so long, in ms. */
   refused(workload: TypedObject, refusal: { cluster: string; reason: string; message: string }, forMs: number): void {
     const avoided = avoid(this.memory(workload).avoided, refusal, this.#o.clock(), forMs);

@@ -83,6 +83,9 @@ async function told(wanted: Record<string, number>): Promise<void> {
   if (!isTold()) {
     room.now += PLAN_ALONE_MS;
     await room.process.placements.bringUpToDate(deployment.metadata.uid ?? '', new AbortController().signal);
+    const { store } = room.process;
+    const version = room.placementOf('web')?.metadata.resourceVersion;
+    await room.seen('it is in the caches', () => store.get(deployment)?.metadata.resourceVersion === version);
   }
   expect(targets()).toEqual(wanted);
   expect(writes() - before).toBeLessThanOrEqual(1);

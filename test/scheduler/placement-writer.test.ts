@@ -133,6 +133,63 @@ describe('a plan that changes while no pod comes or goes', () => {
     expect(targets()).toEqual(['east', 'local']);
   });
 
+  test('is tried again at once when its write failed', async () => {
+    await bringUpToDate();
+    await stored();
+    room.now += 3_600_000;
+    await cordon(true);
+    await bringUpToDate();
+    room.now += 60_000;
+    room.api.fault = ({ path }) => (path.endsWith('/deployment-web/status') ? { code: 500 } : undefined);
+    await expect(bringUpToDate()).rejects.toThrow();
+    room.api.fault = undefined;
+    room.now += 10_000;
+    await bringUpToDate();
+    expect(targets()).toEqual(['east', 'local']);
+  });
+
+  test('counts in this process for as long as it is not written', async () => {
+    await bringUpToDate();
+    await stored();
+    room.now += 3_600_000;
+    await cordon(true);
+    await bringUpToDate();
+    room.now += 59_000;
+    expect([...(room.process.workloads.plan(deployment)?.targets?.keys() ?? [])]).not.toContain('west');
+  });
+
+  test('does not keep the end of an avoidance waiting', async () => {
+    room.process.workloads.refused(deployment, { ...REFUSAL, cluster: 'north' }, AVOID_MS);
+    await bringUpToDate();
+    await stored();
+    room.now += AVOID_MS - 5_000;
+    await cordon(true);
+    expect(await bringUpToDate()).toEqual({ requeueAfterMs: 5_000 });
+  });
+
+  test('waits anew where nobody looked for long', async () => {
+    await bringUpToDate();
+    await stored();
+    room.now += 3_600_000;
+    await cordon(true);
+    await bringUpToDate();
+    room.now += 3_600_000;
+    expect(await bringUpToDate()).toEqual({ requeueAfterMs: 60_000 });
+  });
+
+  test('is written as ever when a policy was made anew under its name', async () => {
+    await bringUpToDate();
+    await stored();
+    room.now += 3_600_000;
+    const { policies } = room.process.view;
+    room.unplace('p');
+    await room.seen('the policy is gone', () => policies.get('shop/p') === undefined);
+    room.place('p', { clusterAffinity: { clusterNames: ['east', 'local'] }, replicaScheduling: {} });
+    await room.seen('the policy is known', () => policies.get('shop/p') !== undefined);
+    await bringUpToDate();
+    expect(targets()).toEqual(['east', 'local']);
+  });
+
   test('is written at once with the first pod that comes', async () => {
     await bringUpToDate();
     await stored();
