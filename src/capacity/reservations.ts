@@ -210,6 +210,7 @@ export class Reservations {
   settle(): void {
     if (this.#lifted.size > 0) return;
     if (this.#disturbed.size > 0) this.#settleRows();
+    if (this.#homeless.size === 0) return;
     if (this.#triedAt !== this.#o.table.version) this.#toTry = this.#homeless.size;
     let tries = Math.min(this.#toTry, this.#homeless.size, MAX_TRIES);
     this.#toTry -= tries;
