@@ -12,7 +12,6 @@ import { type Action, creationUnanswered } from './decide.ts';
 import { HostPodChanged } from './host-status-writer.ts';
 import type { IntentWriter } from './intent-writer.ts';
 import { OpenCreations } from './open-creations.ts';
-import { REFUSAL_REASONS } from './member-refusal.ts';
 import type { PodEnding } from './pod-ending.ts';
 import type { PodHolds } from './pod-holds.ts';
 import { copyFound, newest, type PodMemory } from './pod-memory.ts';
@@ -109,7 +108,7 @@ export class PodCreation {
     return await ending.tellLost(hostPod, status, { from: 'absence', evidence }, memory, signal);
   }
 
-  /** The creation is open for long: says so, unless the pod says already what the member answered last. Never rejects. */
+  /** The creation is open for long: says so, unless the pod says already that the member is slow. Never rejects. */
   async #tellSlow({ metadata: { uid } }: Pod, key: string, memory: PodMemory, signal: AbortSignal): Promise<void> {
     const hold = slowCreation(this.#o.member.name);
     const hostPod = newest(this.#o.hostPods.get(key), memory.host);
@@ -118,7 +117,7 @@ export class PodCreation {
     // Nothing is written past an intent that is being written.
     if (needsIntent(hostPod) && intentOf(hostPod) === undefined) return;
     // What the last try came to says more; to go back and forth between the two would be two writes for each try.
-    if (REFUSAL_REASONS.has(conditionOf(hostPod, MIRRORED_CONDITION)?.reason ?? '')) return;
+    if (conditionOf(hostPod, MIRRORED_CONDITION)?.reason === hold.reason) return;
     try {
       // The creation is under way: what is settled by now may be open again before this is written.
       await this.#o.holds.show(hostPod, hold, memory, signal, false);
