@@ -99,6 +99,8 @@ function serve(server: SimServer, verb: string, text: string, answered: (answer:
   Object.assign(response, { end });
   request.push(text);
   request.push(null);
+  // Else it is taken for one that was cut off, and its connection goes.
+  request.complete = true;
   (server.handler as RequestListener)(request, response);
   return () => {
     socket.destroy();
