@@ -41,11 +41,11 @@ interface Flags extends ClusterFlags, DryRunFlags {
 
 /** A pod that may not go now is asked for again after so long, in ms. */
 export const NOT_NOW_MS = 5_000;
-/** Why it may not. */
-export const NOT_NOW = {
+/** Why it may not; all others go, or are gone. */
+export const NOT_NOW: Readonly<Partial<Record<Outcome, string>>> = {
   kept: 'its disruption budget allows no eviction now',
   busy: 'the API server, or a webhook of it, has too much to do to evict it now',
-} as const;
+};
 const LOOK_MS = 1_000;
 /** The manager cordons the nodes of a member within so long, in ms. */
 const CORDON_MS = 30_000;
@@ -190,8 +190,8 @@ async function evicted(
   let told: string | undefined;
   for (;;) {
     const answer = await turns.add(async () => await askToEvict(host, pod, dryRun));
-    if (answer !== 'kept' && answer !== 'busy') return true;
     const why = NOT_NOW[answer];
+    if (why === undefined) return true;
     if (why !== told) terminal.note(`pod ${keyOf(pod)} waits: ${why}`);
     told = why;
     if (dryRun === 'server' && answer === 'kept') return false;

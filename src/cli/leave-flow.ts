@@ -277,8 +277,7 @@ export class Leave {
     const { dryRun } = this.#flags;
     if (dryRun === 'client' || pod.metadata.deletionTimestamp !== undefined) return undefined;
     try {
-      const answer = await askToEvict(this.#host, pod, dryRun);
-      return answer === 'kept' || answer === 'busy' ? NOT_NOW[answer] : undefined;
+      return NOT_NOW[await askToEvict(this.#host, pod, dryRun)];
     } catch (error) {
       // A webhook that denies so speaks of this pod; the others go on.
       if (!(error instanceof CliError && error.cause instanceof ApiError && error.cause.code === 429)) throw error;

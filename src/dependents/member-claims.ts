@@ -175,8 +175,9 @@ export class MemberClaims {
     const copy = this.places.copyAt(namespace, name);
     if (copy?.metadata.uid !== uid) return undefined;
     const key = hostKeyOf(copy);
-    const facts = key === undefined ? undefined : this.#factsOf(key);
-    if (key === undefined || facts === undefined || facts.copy?.metadata.uid !== uid || !isIn(facts)) return undefined;
+    if (key === undefined) return undefined;
+    const facts = this.#factsOf(key);
+    if (facts === undefined || facts.copy?.metadata.uid !== uid || !isIn(facts)) return undefined;
     return { claim: facts.claim, users: [...(this.#users.get(key) ?? [])] };
   }
 

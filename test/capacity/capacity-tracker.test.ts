@@ -6,19 +6,10 @@ import { poolFacts } from '../../src/capacity/pool-facts.ts';
 import { whyNotInPool } from '../../src/capacity/eligible-nodes.ts';
 import type { Pool } from '../../src/capacity/pool.ts';
 import { FedTracker, offerFromScratch } from '../fixtures/fed-tracker.ts';
-import { memberNode, memberPod } from '../fixtures/member-nodes.ts';
+import { memberNode, memberPod, poolOf } from '../fixtures/member-nodes.ts';
 
 const HOST = 'host-1';
-const pool = (parts: Partial<Pool> = {}): Pool => ({
-  virtualNode: 'east',
-  nodeSelector: {},
-  taints: [],
-  excluded: {},
-  headroom: new Map(),
-  caps: new Map(),
-  ...parts,
-});
-const tracker = (...pools: Pool[]) => new FedTracker(HOST, pools.length === 0 ? [pool()] : pools);
+const tracker = (...pools: Pool[]) => new FedTracker(HOST, pools.length === 0 ? [poolOf()] : pools);
 const cpu = (t: FedTracker) => t.offer('east')?.allocatable['cpu'];
 
 describe('CapacityTracker', () => {
@@ -88,7 +79,7 @@ describe('CapacityTracker', () => {
     ['excluded', memberNode('n2', { labels: { keep: 'out', also: 'this' } })],
     ['a virtual node itself', memberNode('n2', { labels: { 'spillway.dev/node': 'far' } })],
   ])('leaves out a node that is %s', (_, node) => {
-    const t = tracker(pool({ excluded: { keep: 'out', also: 'this' } }));
+    const t = tracker(poolOf({ excluded: { keep: 'out', also: 'this' } }));
     t.setNode(memberNode('n1', { labels: { keep: 'out' } }));
     t.setNode(node);
     expect(cpu(t)).toBe('8');
@@ -102,8 +93,8 @@ describe('CapacityTracker', () => {
   });
 
   it('divides nodes into pools by label, and follows new pools', () => {
-    const gpu = pool({ virtualNode: 'east-gpu', nodeSelector: { kind: 'gpu' } });
-    const t = tracker(pool({ nodeSelector: { kind: 'plain' } }), gpu);
+    const gpu = poolOf({ virtualNode: 'east-gpu', nodeSelector: { kind: 'gpu' } });
+    const t = tracker(poolOf({ nodeSelector: { kind: 'plain' } }), gpu);
     t.setNode(memberNode('n1', { labels: { kind: 'plain' } }));
     const gpus = { cpu: '8', memory: '16Gi', pods: '110', 'nvidia.com/gpu': '4' };
     t.setNode(memberNode('n2', { labels: { kind: 'gpu' }, allocatable: gpus, capacity: gpus }));
@@ -111,7 +102,7 @@ describe('CapacityTracker', () => {
     expect(t.offer('east')?.allocatable).toEqual({ cpu: '8', memory: '16Gi', pods: '110' });
     expect(t.offer('east-gpu')?.allocatable).toEqual({ cpu: '7', memory: '16Gi', pods: '109', 'nvidia.com/gpu': '0' });
     expect(t.offer('west')).toBeUndefined();
-    t.setPools([pool()]);
+    t.setPools([poolOf()]);
     expect(t.offer('east-gpu')).toBeUndefined();
     expect(t.offer('east')?.allocatable['cpu']).toBe('15');
   });
@@ -119,7 +110,7 @@ describe('CapacityTracker', () => {
   it('keeps headroom and caps, and never goes below nothing', () => {
     const headroom = parseAmounts({ cpu: '3', memory: '100Gi' });
     const caps = parseAmounts({ cpu: '10', 'example.com/licence': '5' });
-    const t = tracker(pool({ headroom, caps }));
+    const t = tracker(poolOf({ headroom, caps }));
     t.setNode(memberNode('n1', { allocatable: { cpu: '8', memory: '16Gi', pods: '110', 'example.com/licence': '9' } }));
     expect(t.offer('east')).toEqual({
       allocatable: { cpu: '5', memory: '0', pods: '110', 'example.com/licence': '5' },
@@ -140,7 +131,7 @@ describe('CapacityTracker', () => {
 
   it('tells of what changes an answer, and of nothing else', () => {
     let calls = 0;
-    const t = new FedTracker(HOST, [pool()], () => (calls += 1));
+    const t = new FedTracker(HOST, [poolOf()], () => (calls += 1));
     t.setNode(memberNode('n1'));
     t.setPod(memberPod('a', 'n1', { cpu: '1' }));
     t.setPod(memberPod('b', 'n1', { cpu: '1' }));
@@ -155,7 +146,7 @@ describe('CapacityTracker', () => {
     t.deleteNode('unknown');
     expect(calls).toBe(3);
     t.deletePod(memberPod('a', 'n1', {}));
-    t.setPools([pool({ virtualNode: 'other' })]);
+    t.setPools([poolOf({ virtualNode: 'other' })]);
     expect(calls).toBe(5);
   });
 });
@@ -258,15 +249,15 @@ describe('capacity does not drift', () => {
       fc.record({ kind: fc.constant('ask' as const) }),
     );
     const pools = [
-      pool({ virtualNode: 'all', headroom: parseAmounts({ cpu: '2' }) }),
-      pool({
+      poolOf({ virtualNode: 'all', headroom: parseAmounts({ cpu: '2' }) }),
+      poolOf({
         virtualNode: 'some',
         nodeSelector: { kind: 'a' },
         excluded: { out: 'a' },
         caps: parseAmounts({ cpu: '7' }),
       }),
-      pool({ virtualNode: 'tainted', taints: [{ key: 't', effect: 'NoSchedule' }] }),
-      pool({
+      poolOf({ virtualNode: 'tainted', taints: [{ key: 't', effect: 'NoSchedule' }] }),
+      poolOf({
         virtualNode: 'both',
         nodeSelector: { zone: 'a' },
         taints: [{ key: 't', value: '', effect: 'NoSchedule' }],

@@ -2,19 +2,11 @@ import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { fitRequestOf, type FitRequest } from '../../src/capacity/fit-request.ts';
 import { MemberCapacity } from '../../src/capacity/member-capacity.ts';
-import { memberNode, memberPod } from '../fixtures/member-nodes.ts';
+import { memberNode, memberPod, poolOf } from '../fixtures/member-nodes.ts';
 
 /** Nodes of 8 cores each. */
 function member(...nodes: string[]): MemberCapacity {
-  const pool = {
-    virtualNode: 'east',
-    nodeSelector: {},
-    excluded: {},
-    headroom: new Map(),
-    caps: new Map(),
-    taints: [],
-  };
-  const capacity = new MemberCapacity({ hostId: 'host-1', pools: [pool] });
+  const capacity = new MemberCapacity({ hostId: 'host-1', pools: [poolOf()] });
   for (const name of nodes) capacity.nodeHandler.added(memberNode(name));
   return capacity;
 }

@@ -7,22 +7,13 @@ import type { Pool } from '../../src/capacity/pool.ts';
 import type { Candidate } from '../../src/capacity/victims.ts';
 import { parseAmounts } from '../../src/kube/amounts.ts';
 import type { Pod, PodSpec } from '../../src/kube/core-v1.ts';
-import { memberNode, memberPod } from '../fixtures/member-nodes.ts';
+import { memberNode, memberPod, poolOf } from '../fixtures/member-nodes.ts';
 
 const HOST = 'host-1';
 
 /** Nodes of 8 cores each. */
 function member(nodes: readonly string[], pool: Partial<Pool> = {}): MemberCapacity {
-  const all = {
-    virtualNode: 'east',
-    nodeSelector: {},
-    excluded: {},
-    headroom: new Map(),
-    caps: new Map(),
-    taints: [],
-    ...pool,
-  };
-  const capacity = new MemberCapacity({ hostId: HOST, pools: [all] });
+  const capacity = new MemberCapacity({ hostId: HOST, pools: [poolOf(pool)] });
   for (const name of nodes)
     capacity.nodeHandler.added(memberNode(name, { labels: { 'kubernetes.io/hostname': name } }));
   return capacity;

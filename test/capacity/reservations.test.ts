@@ -1,19 +1,11 @@
 import { expect, test } from 'vitest';
 import { fitRequestOf, type FitRequest } from '../../src/capacity/fit-request.ts';
 import { MemberCapacity } from '../../src/capacity/member-capacity.ts';
-import { memberNode, memberPod } from '../fixtures/member-nodes.ts';
+import { memberNode, memberPod, poolOf } from '../fixtures/member-nodes.ts';
 
 /** One node of 8 cores, where a pod of the member's own takes them all. */
 function fullMember(): { capacity: MemberCapacity; grow: () => void } {
-  const pool = {
-    virtualNode: 'east',
-    nodeSelector: {},
-    excluded: {},
-    headroom: new Map(),
-    caps: new Map(),
-    taints: [],
-  };
-  const capacity = new MemberCapacity({ hostId: 'host-1', pools: [pool] });
+  const capacity = new MemberCapacity({ hostId: 'host-1', pools: [poolOf()] });
   capacity.nodeHandler.added(memberNode('a'));
   const foreign = (cpu: string) => memberPod('foreign', 'a', { cpu });
   let taken = 8;

@@ -8,21 +8,12 @@ import { reasonsInWords } from '../../src/capacity/fit-answer.ts';
 import { fitRequestOf, type FitRequest } from '../../src/capacity/fit-request.ts';
 import { MemberCapacity, type MemberCapacityOptions } from '../../src/capacity/member-capacity.ts';
 import type { Pool } from '../../src/capacity/pool.ts';
-import { memberNode, memberPod, type NodeParts } from '../fixtures/member-nodes.ts';
+import { memberNode, memberPod, poolOf, type NodeParts } from '../fixtures/member-nodes.ts';
 
 const HOST = 'host-1';
-const pool = (parts: Partial<Pool> = {}): Pool => ({
-  virtualNode: 'east',
-  nodeSelector: {},
-  taints: [],
-  excluded: {},
-  headroom: new Map(),
-  caps: new Map(),
-  ...parts,
-});
 
 function member(nodes: Record<string, NodeParts>, options: Partial<MemberCapacityOptions> = {}): MemberCapacity {
-  const capacity = new MemberCapacity({ hostId: HOST, pools: [pool()], ...options });
+  const capacity = new MemberCapacity({ hostId: HOST, pools: [poolOf()], ...options });
   for (const [name, parts] of Object.entries(nodes)) capacity.nodeHandler.added(memberNode(name, parts));
   return capacity;
 }
@@ -159,7 +150,7 @@ describe('whether a pod fits', () => {
 });
 
 describe('headroom and caps', () => {
-  const limited = (parts: Partial<Pool>) => member({ a: {}, b: {} }, { pools: [pool(parts)] });
+  const limited = (parts: Partial<Pool>) => member({ a: {}, b: {} }, { pools: [poolOf(parts)] });
 
   it('keep pods out that would fit a node', () => {
     const capacity = limited({ headroom: parseAmounts({ cpu: '10' }) });
@@ -379,7 +370,7 @@ describe('nodes that a member can get', () => {
     expect(capacity.fits(asks({ cpu: '20' }))).toMatchObject({ fits: false });
     capacity.nodeHandler.deleted(memberNode('c', { labels: { group: 'pool' } }));
     expect(capacity.fits(asks({ cpu: '20' }))).toMatchObject({ fits: true, nodes: 1 });
-    capacity.setSpec([pool()], [{ ...group, maxNodes: 2 }]);
+    capacity.setSpec([poolOf()], [{ ...group, maxNodes: 2 }]);
     expect(capacity.fits(asks({ cpu: '20' }))).toMatchObject({ fits: false });
   });
 

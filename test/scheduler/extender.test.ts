@@ -127,6 +127,19 @@ function pod(name: string, more: { spec?: object; metadata?: object } = {}): Pod
   };
 }
 
+/** DaemonSet shop/logs, known to the caches. Answers its UID. */
+async function daemonSet(): Promise<string> {
+  const made = make('/apis/apps/v1/namespaces/shop/daemonsets', {
+    apiVersion: 'apps/v1',
+    kind: 'DaemonSet',
+    metadata: { name: 'logs', namespace: 'shop' },
+    spec: { selector: { matchLabels: { app: 'logs' } }, template: {} },
+  }) as { metadata: { uid: string } };
+  const { uid } = made.metadata;
+  await seen('the DaemonSet is known', () => view.owners.byUid(uid) !== undefined);
+  return uid;
+}
+
 const filter = async (one: Pod, nodeNames = NAMES) => await extender.filter({ pod: one, nodeNames });
 
 beforeEach(async () => {
@@ -1172,14 +1185,7 @@ describe('pods without rules', () => {
 
   test('of a DaemonSet are passed through; those that only say so are not', async () => {
     slots.clear();
-    const made = make('/apis/apps/v1/namespaces/shop/daemonsets', {
-      apiVersion: 'apps/v1',
-      kind: 'DaemonSet',
-      metadata: { name: 'logs', namespace: 'shop' },
-      spec: { selector: { matchLabels: { app: 'logs' } }, template: {} },
-    }) as { metadata: { uid: string } };
-    const { uid } = made.metadata;
-    await seen('the DaemonSet is known', () => view.owners.byUid(uid) !== undefined);
+    const uid = await daemonSet();
     place({ clusterAffinity: { clusterNames: ['local'] } }, 'v1', 'Pod');
     await seen('the policy is known', () => [...view.policies.values()].length === 1);
     const matchFields = [{ key: 'metadata.name', operator: 'In', values: ['east'] }];
@@ -1586,14 +1592,7 @@ describe('pods that may be evicted for another one', () => {
   });
 
   test('are those that the scheduler chose for a pod of a DaemonSet, which has its node', async () => {
-    const made = make('/apis/apps/v1/namespaces/shop/daemonsets', {
-      apiVersion: 'apps/v1',
-      kind: 'DaemonSet',
-      metadata: { name: 'logs', namespace: 'shop' },
-      spec: { selector: { matchLabels: { app: 'logs' } }, template: {} },
-    }) as { metadata: { uid: string } };
-    const { uid } = made.metadata;
-    await seen('the DaemonSet is known', () => view.owners.byUid(uid) !== undefined);
+    const uid = await daemonSet();
     const matchFields = [{ key: 'metadata.name', operator: 'In', values: ['local-2'] }];
     const required = { nodeSelectorTerms: [{ matchFields }] };
     const of = (name: string, kind: string): Pod => ({

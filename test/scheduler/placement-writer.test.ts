@@ -111,13 +111,16 @@ describe('a plan that changes while no pod comes or goes', () => {
     const west = () => nodes.clusters().find(({ name }) => name === 'west');
     await room.seen('the member is seen', () => (west()?.unavailable !== undefined) === unschedulable);
   };
+  const writtenAnHourAgo = async (): Promise<void> => {
+    await bringUpToDate();
+    await stored();
+    room.now += 3_600_000;
+  };
   const targets = (): string[] => (room.placementOf('web')?.status?.clusters ?? []).map(({ name }) => name);
 
   test('is not written when the member is back within a minute, and is when it is not', async () => {
-    await bringUpToDate();
-    await stored();
+    await writtenAnHourAgo();
     expect(targets()).toEqual(['east', 'local', 'west']);
-    room.now += 3_600_000;
     await cordon(true);
     expect(await bringUpToDate()).toEqual({ requeueAfterMs: 60_000 });
     room.now += 59_000;
@@ -134,9 +137,7 @@ describe('a plan that changes while no pod comes or goes', () => {
   });
 
   test('is tried again at once when its write failed', async () => {
-    await bringUpToDate();
-    await stored();
-    room.now += 3_600_000;
+    await writtenAnHourAgo();
     await cordon(true);
     await bringUpToDate();
     room.now += 60_000;
@@ -149,9 +150,7 @@ describe('a plan that changes while no pod comes or goes', () => {
   });
 
   test('counts in this process for as long as it is not written', async () => {
-    await bringUpToDate();
-    await stored();
-    room.now += 3_600_000;
+    await writtenAnHourAgo();
     await cordon(true);
     await bringUpToDate();
     room.now += 59_000;
@@ -168,9 +167,7 @@ describe('a plan that changes while no pod comes or goes', () => {
   });
 
   test('waits anew where nobody looked for long', async () => {
-    await bringUpToDate();
-    await stored();
-    room.now += 3_600_000;
+    await writtenAnHourAgo();
     await cordon(true);
     await bringUpToDate();
     room.now += 3_600_000;
@@ -178,9 +175,7 @@ describe('a plan that changes while no pod comes or goes', () => {
   });
 
   test('is written as ever when a policy was made anew under its name', async () => {
-    await bringUpToDate();
-    await stored();
-    room.now += 3_600_000;
+    await writtenAnHourAgo();
     const { policies } = room.process.view;
     room.unplace('p');
     await room.seen('the policy is gone', () => policies.get('shop/p') === undefined);
@@ -191,9 +186,7 @@ describe('a plan that changes while no pod comes or goes', () => {
   });
 
   test('is written at once with the first pod that comes', async () => {
-    await bringUpToDate();
-    await stored();
-    room.now += 3_600_000;
+    await writtenAnHourAgo();
     await cordon(true);
     await bringUpToDate();
     await room.run(set, { local: 1 });
