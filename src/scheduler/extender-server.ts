@@ -15,13 +15,12 @@ import { Asker } from './asker.ts';
 import { NotAQuestion, parseExtenderArgs, parsePreemptionArgs, refusing } from './extender-wire.ts';
 import type { ExtenderArgs, FilterResult, HostPriority, PreemptionArgs, PreemptionResult } from './extender-wire.ts';
 import type { SchedulerMetrics } from './scheduler-metrics.ts';
+import type { FilterVerb } from './second-question.ts';
 
 export interface ExtenderPort {
   /** Why no question can be answered yet, in words; undefined when they can. */
   notReady(): string | undefined;
-  filter(args: ExtenderArgs): Promise<FilterResult> | FilterResult;
-  /** Filters what nobody may have filtered before. */
-  confirm(args: ExtenderArgs): FilterResult;
+  filter(args: ExtenderArgs, verb: FilterVerb): Promise<FilterResult> | FilterResult;
   prioritize(args: ExtenderArgs): readonly HostPriority[];
   /** `hungUp`: nobody hears the answer, so that nobody is evicted for it. */
   preempt(args: PreemptionArgs, hungUp: AbortSignal): Promise<PreemptionResult>;
@@ -161,8 +160,9 @@ export class ExtenderServer {
         end();
       });
     };
-    ask('filter', parseExtenderArgs, (args) => extender.filter(args));
-    ask('confirm', parseExtenderArgs, (args) => extender.confirm(args));
+    for (const verb of ['filter', 'confirm'] as const) {
+      ask(verb, parseExtenderArgs, (args) => extender.filter(args, verb));
+    }
     ask('prioritize', parseExtenderArgs, (args) => extender.prioritize(args));
     ask('preempt', parsePreemptionArgs, async (args, response) => {
       const asker = new Asker(response);

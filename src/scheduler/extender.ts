@@ -9,7 +9,6 @@ import type { OwnerChain } from '../placement/owner-chain.ts';
 import { refusalInWords } from '../placement/placement-refusal.ts';
 import { Attempts } from './attempts.ts';
 import { isMadeForItsNode } from './daemon-pod.ts';
-import { Confirmation } from './confirmation.ts';
 import { failing, passing, waitingOn } from './extender-wire.ts';
 import type { ExtenderArgs, FilterResult, HostPriority } from './extender-wire.ts';
 import type { HostView } from './host-view.ts';
@@ -22,6 +21,7 @@ import type { Nominees } from './nominees.ts';
 import { type PlacementQuestions, type Split, splitByMember } from './placement-questions.ts';
 import type { HeldRooms } from './held-rooms.ts';
 import type { SchedulerMetrics } from './scheduler-metrics.ts';
+import { type FilterVerb, SecondQuestion } from './second-question.ts';
 import { unreadOwner } from './unread-owner.ts';
 import type { WaitingPods } from './waiting-pods.ts';
 import type { Rules } from '../placement/policy-selection.ts';
@@ -61,13 +61,13 @@ interface Answer {
 export class Extender {
   readonly #o: ExtenderOptions;
   readonly #heldRooms: HeldRooms;
-  readonly #confirmation: Confirmation;
+  readonly #secondQuestion: SecondQuestion;
   readonly #nominations: Nominations;
   readonly #attempts: Attempts;
 
   constructor(options: ExtenderOptions) {
     this.#o = options;
-    this.#confirmation = new Confirmation(options);
+    this.#secondQuestion = new SecondQuestion(options);
     this.#heldRooms = options.heldRooms;
     this.#nominations = new Nominations(options.monotonic);
     this.#attempts = new Attempts(options.monotonic);
@@ -112,7 +112,16 @@ export class Extender {
     return this.#o.view.hasSynced ? undefined : (this.#o.view.problem ?? 'the caches are not complete yet');
   }
 
-  async filter({ pod, nodeNames }: ExtenderArgs): Promise<FilterResult> {
+  /** `confirm`: see second-question.ts. */
+  async filter(args: ExtenderArgs, verb: FilterVerb = 'filter'): Promise<FilterResult> {
+    const told = this.#secondQuestion.answer(verb, args);
+    const answer = told ?? (await this.#decided(args));
+    if (told === undefined) this.#secondQuestion.note(verb, args.pod, answer);
+    else if (told.NodeNames.length === 0) this.#o.waiting.answered(args.pod, false);
+    return answer;
+  }
+
+  async #decided({ pod, nodeNames }: ExtenderArgs): Promise<FilterResult> {
     const { view, metrics } = this.#o;
     const missing = await view.owners.whenKnown(pod);
     const chain = view.owners.chainOf(pod);
@@ -149,7 +158,6 @@ export class Extender {
     const outcome = cluster === undefined ? 'wait' : cluster === LOCAL ? 'local' : 'member';
     metrics.decisions.inc({ rules: chosen?.source.kind ?? 'None', outcome });
     this.#o.waiting.answered(pod, cluster !== undefined);
-    this.#confirmation.note(pod, answer);
     return answer;
   }
 
@@ -173,16 +181,7 @@ export class Extender {
     metrics.decisions.inc({ rules: 'None', outcome: 'wait' });
     waiting.answered(pod, false);
     waiting.resyncIn(OWNER_SOON_MS);
-    const result = failing(Object.fromEntries(nodeNames.map((node) => [node, words])));
-    this.#confirmation.note(pod, result);
-    return result;
-  }
-
-  /** For a scheduler that goes on without an answer of {@link filter}: see confirmation.ts. */
-  confirm(args: ExtenderArgs): FilterResult {
-    const result = this.#confirmation.confirm(args);
-    if (result.NodeNames.length === 0) this.#o.waiting.answered(args.pod, false);
-    return result;
+    return failing(Object.fromEntries(nodeNames.map((node) => [node, words])));
   }
 
   /** Of several virtual nodes those of the better member come first; see {@link nodePriorities}. */

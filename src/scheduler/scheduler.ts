@@ -35,6 +35,7 @@ import { RefusalWatch } from './refusal-watch.ts';
 import type { SchedulerMetrics } from './scheduler-metrics.ts';
 import { SchedulerContact } from './scheduler-contact.ts';
 import { ScoreCache } from './score-cache.ts';
+import type { FilterVerb } from './second-question.ts';
 import { WaitingPods } from './waiting-pods.ts';
 import { WorkloadState } from './workload-state.ts';
 import { Writers } from './writers.ts';
@@ -198,13 +199,9 @@ export class Scheduler {
     const { server, graceMs, metrics, logger, clock = Date.now } = this.#o;
     const extender = {
       notReady: () => this.problem,
-      filter: (args: ExtenderArgs) => {
+      filter: (args: ExtenderArgs, verb: FilterVerb) => {
         this.#contact.heard();
-        return this.#extender.filter(args);
-      },
-      confirm: (args: ExtenderArgs) => {
-        this.#contact.heard();
-        return this.#extender.confirm(args);
+        return this.#extender.filter(args, verb);
       },
       prioritize: this.#extender.prioritize.bind(this.#extender),
       preempt: this.#preemption.preempt.bind(this.#preemption),

@@ -53,6 +53,9 @@ async function dryRun(size: string): Promise<{ stdout: string; stderr: string }>
   return await host.kubectl(['create', '--dry-run=server', '-o', 'json', '-f', '-'], { input });
 }
 
+/** As manifests/scheduler/extender-pods.yaml has it: the scheduler asks about such a pod twice, and goes on with no answer less. */
+const MARK = { 'spillway.dev/extender': '0' };
+
 interface GangShape {
   annotations?: Fields;
   spec?: Fields;
@@ -80,7 +83,13 @@ function part(name: string, size: number, shape: GangShape = {}): Fields {
         },
         spec: {
           terminationGracePeriodSeconds: 1,
-          containers: [{ name: 'main', image: 'registry.example/app:v1', resources: { requests: { cpu: '1' } } }],
+          containers: [
+            {
+              name: 'main',
+              image: 'registry.example/app:v1',
+              resources: { requests: { cpu: '1', ...MARK }, limits: MARK },
+            },
+          ],
           ...spec,
         },
       },
@@ -135,7 +144,7 @@ test('a wrong size is refused with its field', async () => {
 test('the host first, when it takes all; then one member that takes all, and no other', async () => {
   await host.apply([part('small', 2)]);
   await untilPlaces('small', { local: 2 });
-  // East has room for three, the host for none.
+  // East has room for three, the host for none, and west for no more than these.
   await host.apply([part('ring', 4)]);
   await untilPlaces('ring', { west: 4 });
   for (const { spec, metadata } of await gang('ring')) {

@@ -40,8 +40,8 @@ async function serve() {
     clientNames: ['system:kube-scheduler'],
     extender: {
       notReady: () => notReady,
-      filter: ({ nodeNames }) => answer('filter', passing(nodeNames.slice(1))),
-      confirm: ({ nodeNames }) => answer('confirm', passing(nodeNames.slice(0, 1))),
+      filter: ({ nodeNames }, verb) =>
+        answer(verb, passing(verb === 'filter' ? nodeNames.slice(1) : nodeNames.slice(0, 1))),
       prioritize: ({ nodeNames }) =>
         answer(
           'prioritize',

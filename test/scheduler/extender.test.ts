@@ -16,6 +16,7 @@ import { PlacementQuestions } from '../../src/scheduler/placement-questions.ts';
 import { HeldRooms } from '../../src/scheduler/held-rooms.ts';
 import { RefusalWatch } from '../../src/scheduler/refusal-watch.ts';
 import { schedulerMetrics } from '../../src/scheduler/scheduler-metrics.ts';
+import type { FilterVerb } from '../../src/scheduler/second-question.ts';
 import { workloadOf } from '../../src/placement/owner-chain.ts';
 import { WorkloadState } from '../../src/scheduler/workload-state.ts';
 import { countedRoom } from '../fixtures/counted-room.ts';
@@ -324,29 +325,47 @@ describe('local first', () => {
   });
 });
 
-describe('pods that carry the mark are asked about once more', () => {
+describe('pods that carry the mark are asked about twice in an attempt', () => {
   const marked = (name: string): Pod =>
     pod(name, { spec: { containers: [{ name: 'main', resources: { requests: { 'spillway.dev/extender': '0' } } }] } });
-  const confirm = (one: Pod, nodeNames = NAMES): readonly string[] =>
-    extender.confirm({ pod: one, nodeNames }).NodeNames;
+  const ask = async (verb: FilterVerb, one: Pod, nodeNames = NAMES): Promise<readonly string[]> =>
+    (await extender.filter({ pod: one, nodeNames }, verb)).NodeNames;
+  const turned = { confirm: 'filter', filter: 'confirm' } as const;
 
-  test('what was decided stands, even where the last room was taken by it', async () => {
-    expect((await filter(marked('a'), ['east', 'west'])).NodeNames).toEqual(['east']);
-    slots.clear();
-    expect(confirm(marked('a'), ['east'])).toEqual(['east']);
-    // The scheduler did not wait for the answer, and asks about nodes that it does not contain.
-    expect(confirm(marked('a'), ['west'])).toEqual([]);
-    now += 10_000;
-    expect(confirm(marked('a'), ['east'])).toEqual([]);
+  test.each(['confirm', 'filter'] as const)(
+    '%s comes first and decides, and the other one is told the same',
+    async (verb) => {
+      expect(await ask(verb, marked('a'), ['east', 'west'])).toEqual(['east']);
+      expect(reserved.get('uid-of-a')).toBe('east');
+      slots.clear();
+      expect(await ask(turned[verb], marked('a'), ['east'])).toEqual(['east']);
+      // In the next attempt it is decided anew, however soon that comes.
+      expect(await ask(verb, marked('a'), ['east'])).toEqual([]);
+      slots.set('east', 1);
+      expect(await ask(verb, marked('a'), ['east'])).toEqual(['east']);
+    },
+  );
+
+  test('what is held for the pod itself is free for it, in either question', async () => {
+    asking = () => slots.set('east', 2 - reserved.size);
+    const [a, b] = ['a', 'b'].map((name) => marked(name)) as [Pod, Pod];
+    const place = { at: 'east', avoid: undefined, holdMs: 60_000 };
+    expect(await gangs.place([a, b], place)).toEqual({ cluster: 'east' });
+    expect(await ask('confirm', pod('other'), ['east'])).toEqual([]);
+    for (const one of [a, b]) {
+      expect(await ask('confirm', one, ['east'])).toEqual(['east']);
+      expect(await ask('filter', one, ['east'])).toEqual(['east']);
+    }
   });
 
-  test('where nothing was decided, virtual nodes pass that the pod fits, and nothing is set aside', () => {
-    slots.set('west', 0);
-    expect(confirm(marked('a'))).toEqual(['local-1', 'local-2', 'east']);
-    expect(extender.confirm({ pod: marked('a'), nodeNames: ['west'] }).FailedAndUnresolvableNodes).toEqual({
-      west: expect.stringMatching(/^member west: 3 nodes: insufficient cpu/) as string,
-    });
-    expect(reserved.size).toBe(0);
+  test('one that is asked about other nodes than those of the answer, or too late for it', async () => {
+    expect(await ask('confirm', marked('a'), ['east', 'west'])).toEqual(['east']);
+    const { FailedAndUnresolvableNodes } = await extender.filter({ pod: marked('a'), nodeNames: ['west'] });
+    expect(FailedAndUnresolvableNodes).toEqual({ west: 'member west: it was not chosen for the pod' });
+    expect(await ask('confirm', marked('a'), ['east', 'west'])).toEqual(['east']);
+    slots.clear();
+    now += 10_000;
+    expect(await ask('filter', marked('a'), ['east'])).toEqual([]);
   });
 });
 

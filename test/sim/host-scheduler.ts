@@ -4,6 +4,7 @@ import { addTo, parseAmounts } from '../../src/kube/amounts.ts';
 import { holdsResources, podRequests } from '../../src/capacity/pod-requests.ts';
 import { nodeIsChosenBy } from '../../src/kube/node-selector.ts';
 import { firstUntolerated } from '../../src/kube/taints.ts';
+import type { FilterVerb } from '../../src/scheduler/second-question.ts';
 import { ExtenderCaller, type ExtenderAnswer } from './extender-caller.ts';
 import { asPod, isFinal } from './pod-shapes.ts';
 import type { ResidenceOracle } from './oracles/residence-oracle.ts';
@@ -90,7 +91,7 @@ export class HostScheduler {
       else if (this.#world.wiring === 'none') this.#bind(cycle, this.#random.pick(cycle.nodes));
       else {
         this.#busy = true;
-        this.#filter(cycle);
+        this.#filter(cycle, this.#world.wiring === 'marked' ? ['confirm', 'filter'] : ['filter']);
       }
     }
   }
@@ -128,26 +129,21 @@ export class HostScheduler {
     return sum;
   }
 
-  /** `ignorable`: without an answer all nodes are left. */
-  #filter(cycle: Cycle): void {
+  /** kube-scheduler asks extenders that are not ignorable first; without an answer of one that is, all nodes are left. */
+  #filter(cycle: Cycle, [verb, ...later]: readonly FilterVerb[]): void {
+    if (verb === undefined) {
+      this.#prioritize(cycle);
+      return;
+    }
     const askedAt = this.#host.loop.now;
-    this.#ask('filter', cycle, (answer, by) => {
+    this.#ask(verb, cycle, (answer, by) => {
       if (answer !== undefined && by !== undefined) {
-        cycle.nodes = this.#taken('filter', cycle, answer);
+        cycle.nodes = this.#taken(verb, cycle, answer);
         cycle.chosenBy = by;
         this.#residence.allowed(cycle.pod, cycle.nodes, askedAt);
-      }
+      } else if (verb === 'confirm') cycle.nodes = [];
       if (cycle.nodes.length === 0) this.#done(cycle, undefined);
-      else if (this.#world.wiring === 'marked') this.#confirm(cycle);
-      else this.#prioritize(cycle);
-    });
-  }
-
-  #confirm(cycle: Cycle): void {
-    this.#ask('confirm', cycle, (answer) => {
-      cycle.nodes = answer === undefined ? [] : this.#taken('confirm', cycle, answer);
-      if (cycle.nodes.length === 0) this.#done(cycle, undefined);
-      else this.#prioritize(cycle);
+      else this.#filter(cycle, later);
     });
   }
 
@@ -187,7 +183,7 @@ export class HostScheduler {
   }
 
   #ask(
-    verb: 'filter' | 'confirm' | 'prioritize',
+    verb: FilterVerb | 'prioritize',
     cycle: Cycle,
     then: (answer: unknown, by: SimProcess | undefined) => void,
   ): void {

@@ -124,11 +124,12 @@ export class PreemptingScheduler {
     if (nodes.length === 0) return { nodes, mayBeFreed };
     let left: readonly string[] = nodes;
     let by: SimProcess | undefined;
-    for (const verb of ['filter', 'confirm'] as const) {
+    // kube-scheduler asks extenders that are not ignorable first.
+    for (const verb of ['confirm', 'filter'] as const) {
       const answer = await this.#questions.ask(verb, { Pod: pod, Nodes: null, NodeNames: left });
       if (answer === undefined && verb === 'filter') continue;
       if (answer === undefined) return { nodes: [], mayBeFreed, isFailure: true };
-      if (verb === 'filter') ({ by } = answer);
+      ({ by } = answer);
       const said = answer.said as { NodeNames: readonly string[]; FailedNodes?: Record<string, string> };
       if (!said.NodeNames.every((name) => left.includes(name)))
         this.#tell(`the answer to ${verb} of ${pod.metadata.name} has other nodes than ${left.join()}`);

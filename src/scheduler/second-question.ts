@@ -1,0 +1,73 @@
+import { LRUCache } from 'lru-cache';
+import { EXTENDER_RESOURCE } from '../api/marks.ts';
+import type { Pod } from '../kube/core-v1.ts';
+import { atMost } from '../kube/lru-limit.ts';
+import { clusterInWords } from '../api/cluster.ts';
+import { failing, passing } from './extender-wire.ts';
+import type { ExtenderArgs, FilterResult } from './extender-wire.ts';
+import type { HostView } from './host-view.ts';
+
+/** By which verb a scheduler asks which nodes may take a pod. */
+export type FilterVerb = 'filter' | 'confirm';
+
+export interface SecondQuestionOptions {
+  readonly view: Pick<HostView, 'nodes'>;
+  /** In ms. */
+  readonly monotonic: () => number;
+}
+
+interface FirstAnswer {
+  readonly verb: FilterVerb;
+  readonly nodes: ReadonlySet<string>;
+  /** Monotonic, in ms. */
+  readonly until: number;
+}
+
+/** Between the two questions lie milliseconds. */
+const ANSWER_MS = 10_000;
+/** Answers that are kept, at the most. */
+const MAX_ANSWERS = 4_096;
+
+/**
+ * Pods that ask for {@link EXTENDER_RESOURCE} are asked about twice in one attempt. A scheduler that must go on for all other pods
+ * while nobody answers (`ignorable: true`) may skip `filter`; about these it asks `confirm` as well, and does not go on without an
+ * answer. The first question decides, and the other one is answered the same, once: kube-scheduler asks extenders that are not
+ * ignorable first, in whatever order its configuration has them.
+ */
+export class SecondQuestion {
+  readonly #o: SecondQuestionOptions;
+  /** By pod UID. */
+  readonly #answers = new LRUCache<string, FirstAnswer>(atMost(MAX_ANSWERS));
+
+  constructor(options: SecondQuestionOptions) {
+    this.#o = options;
+  }
+
+  /** What the first question was answered. */
+  note(verb: FilterVerb, pod: Pod, { NodeNames }: FilterResult): void {
+    if (!isMarked(pod)) return;
+    const until = this.#o.monotonic() + ANSWER_MS;
+    this.#answers.set(pod.metadata.uid ?? '', { verb, nodes: new Set(NodeNames), until });
+  }
+
+  /** Undefined: it is the first one. */
+  answer(verb: FilterVerb, { pod, nodeNames }: ExtenderArgs): FilterResult | undefined {
+    const { uid = '' } = pod.metadata;
+    const first = this.#answers.get(uid);
+    if (first === undefined) return undefined;
+    this.#answers.delete(uid);
+    if (first.verb === verb || first.until <= this.#o.monotonic()) return undefined;
+    const passed = nodeNames.filter((name) => first.nodes.has(name));
+    return passed.length > 0 ? passing(passed) : failing(this.#notChosen(nodeNames));
+  }
+
+  #notChosen(nodeNames: readonly string[]): Record<string, string> {
+    const { nodes } = this.#o.view;
+    const words = (name: string): string => `${clusterInWords(nodes.clusterOf(name))}: it was not chosen for the pod`;
+    return Object.fromEntries(nodeNames.map((name) => [name, words(name)]));
+  }
+}
+
+function isMarked({ spec }: Pod): boolean {
+  return spec.containers.some(({ resources }) => Object.hasOwn(resources?.requests ?? {}, EXTENDER_RESOURCE));
+}
