@@ -77,7 +77,7 @@ export class DeletionCostWriter {
     const counts = new Map<string, number>();
     for (const { cluster } of costed) counts.set(cluster, (counts.get(cluster) ?? 0) + 1);
     if (counts.size < 2 && costed.every(({ cost }) => cost === undefined)) return;
-    const ruled = ruledWorkload(controllerUid, view, workloads);
+    const ruled = ruledWorkload(controllerUid, view);
     if (ruled === undefined) return;
     const plan = workloads.plan(ruled.object);
     const { placement } = ruled.rules;

@@ -7,8 +7,8 @@ import { apiVersionOf } from '../kube/resource.ts';
 import { timestamp } from '../kube/timestamps.ts';
 import { create, patch, remove } from '../kube/verbs.ts';
 import type { CompiledPlacement } from '../placement/compiled-placement.ts';
-import type { TypedObject } from '../placement/owner-chain.ts';
-import { placementStatus } from '../placement/placement-report.ts';
+import { replicasOf, type TypedObject } from '../placement/owner-chain.ts';
+import { placementStatus, remembered } from '../placement/placement-report.ts';
 import type { HostView } from './host-view.ts';
 import type { PlacementQuestions } from './placement-questions.ts';
 import type { PlacementStore } from './placement-store.ts';
@@ -70,34 +70,39 @@ export class PlacementWriter {
     }
     const controllers = controllersOf(workload, view);
     const ruled = controllers
-      .map(({ metadata }) => ruledWorkload(metadata.uid ?? '', view, workloads))
+      .map(({ metadata }) => ruledWorkload(metadata.uid ?? '', view))
       .find((one) => one?.object.metadata.uid === workloadUid);
     const before = this.#o.store.get(workload);
-    if (ruled === undefined) {
-      this.#looks.delete(workloadUid);
-      // Without pods nothing says that the rules are gone.
-      const idle = controllers.every(({ metadata }) => view.podsOf(metadata.uid ?? '').length === 0);
-      if (before !== undefined && !idle) await this.#remove(before, signal);
-      return undefined;
-    }
     // The object may be that of a former workload of this name.
     const own = before?.spec.workload.uid === workloadUid ? before.status : undefined;
-    const status = await this.#status(ruled, controllers, own, signal);
+    const hasPods = controllers.some(({ metadata }) => view.podsOf(metadata.uid ?? '').length > 0);
+    // Without pods nothing says that the rules are gone.
+    const withoutPods = own === undefined || hasPods ? undefined : this.#withoutPods(workload, own);
+    const status = ruled === undefined ? withoutPods : await this.#status(ruled, controllers, own, signal);
+    if (status === undefined) {
+      this.#looks.delete(workloadUid);
+      if (before !== undefined && hasPods) await this.#remove(before, signal);
+      return undefined;
+    }
     const now = clock();
-    const ends = workloads.avoided(ruled.object).map(({ until }) => until - now);
+    const ends = workloads.avoided(workload).map(({ until }) => until - now);
     const next = ends.length === 0 ? undefined : { requeueAfterMs: Math.min(...ends) };
-    const isWritten = { rules: ruled.rules.placement, waits: undefined };
     if (own !== undefined && jsonEqual(ownPart(own), status)) {
-      this.#looks.set(workloadUid, isWritten);
+      this.#isWritten(workloadUid, ruled);
       return next;
     }
     const paced = this.#lastWrite(workloadUid, own) + PACE_MS - now;
-    const rest = Math.max(paced, this.#untilPlanCounts(ruled, own, status));
+    const rest = ruled === undefined ? paced : Math.max(paced, this.#untilPlanCounts(ruled, own, status));
     if (rest > 0) return { requeueAfterMs: Math.min(rest, next?.requeueAfterMs ?? rest) };
     this.#written.set(workloadUid, now);
-    await this.#write(ruled.object, before, { ...status, updatedAt: timestamp(now) }, signal);
-    this.#looks.set(workloadUid, isWritten);
+    await this.#write(workload, before, { ...status, updatedAt: timestamp(now) }, signal);
+    this.#isWritten(workloadUid, ruled);
     return next;
+  }
+
+  #isWritten(workloadUid: string, ruled: RuledWorkload | undefined): void {
+    if (ruled === undefined) this.#looks.delete(workloadUid);
+    else this.#looks.set(workloadUid, { rules: ruled.rules.placement, waits: undefined });
   }
 
   /** How long to wait, in ms, as the plan may soon be again what it was. */
@@ -158,6 +163,27 @@ export class PlacementWriter {
       now: clock(),
     });
     return keepTimes(status, before);
+  }
+
+  /** By the rules that its last pods were under. What it was to have where, a workload of none has not any more. */
+  #withoutPods(workload: TypedObject, own: WorkloadPlacementStatus): WorkloadPlacementStatus | undefined {
+    const { policy, revision, plannedAt } = own;
+    if (policy === undefined || plannedAt === undefined) return undefined;
+    const replicas = replicasOf(workload);
+    const { plan, avoided } = remembered(own);
+    const status = placementStatus({
+      source: policy,
+      workload: { uid: workload.metadata.uid ?? '', replicas, pods: new Map() },
+      revision,
+      waiting: 0,
+      plan: replicas === 0 ? { ...plan, targets: undefined, shares: new Map() } : plan,
+      plannedAt: Date.parse(plannedAt),
+      avoided,
+      last: undefined,
+      before: own,
+      now: this.#o.clock(),
+    });
+    return keepTimes(status, own);
   }
 
   async #write(

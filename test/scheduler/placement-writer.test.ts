@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { WorkloadPlacement } from '../../src/api/workload-placement.ts';
-import type { TypedObject } from '../../src/placement/owner-chain.ts';
+import { replicasOf, type TypedObject } from '../../src/placement/owner-chain.ts';
 import { SchedulerRoom } from '../fixtures/scheduler-room.ts';
 
 /** The WorkloadPlacement of Deployment shop/web under a policy. */
@@ -239,6 +239,35 @@ describe('the object', () => {
     expect(room.placementOf('web')).toBeUndefined();
     const [deleted] = room.api.requests('DELETE', '/workloadplacements/deployment-web');
     expect(deleted?.body).toMatchObject({ preconditions: { uid } });
+  });
+
+  test('of a workload that is scaled to none says so, also by a process that saw none of its pods', async () => {
+    await room.run(set, { west: 1 });
+    await bringUpToDate();
+    expect((await stored()).status).toMatchObject({ placed: 3, where: 'east 1, local 1, west 1' });
+    const all = room.pods().map(({ metadata }) => metadata.name);
+    room.endPods(all);
+    await room.restart();
+    room.now += 11_000;
+    await bringUpToDate();
+    // They may be made anew in a moment: what each cluster is to have stays.
+    const { status } = await stored();
+    expect(status).toMatchObject({ placed: 0, waiting: 0, where: '', policy: { name: 'p' } });
+    expect(status?.clusters?.map(({ name, target, actual }) => [name, target, actual])).toEqual([
+      ['east', 2, 0],
+      ['local', 1, 0],
+      ['west', 1, 0],
+    ]);
+    room.api.edit('/apis/apps/v1/namespaces/shop/deployments/web', { spec: { replicas: 0 } });
+    const { owners } = room.process.view;
+    await room.seen('it is scaled', () => replicasOf(owners.byUid(deployment.metadata.uid ?? '') ?? set) === 0);
+    room.now += 11_000;
+    await bringUpToDate();
+    expect((await stored()).status).toMatchObject({ replicas: 0, placed: 0, clusters: [] });
+    const before = writes();
+    room.now += 11_000;
+    await bringUpToDate();
+    expect(writes()).toBe(before);
   });
 
   test('of a former workload of that name is replaced, and nothing of it is remembered', async () => {
