@@ -115,13 +115,13 @@ export class Extender {
   /** `confirm`: see second-question.ts. */
   async filter(args: ExtenderArgs, verb: FilterVerb = 'filter'): Promise<FilterResult> {
     const told = this.#secondQuestion.answer(verb, args);
-    const answer = told ?? (await this.#decided(args));
+    const answer = told ?? (await this.#decided(args, this.#secondQuestion.mayBeNarrowed(verb, args.pod)));
     if (told === undefined) this.#secondQuestion.note(verb, args.pod, answer);
     else if (told.NodeNames.length === 0) this.#o.waiting.answered(args.pod, false);
     return answer;
   }
 
-  async #decided({ pod, nodeNames }: ExtenderArgs): Promise<FilterResult> {
+  async #decided({ pod, nodeNames }: ExtenderArgs, mayBeNarrowed: boolean): Promise<FilterResult> {
     const { view, metrics } = this.#o;
     const missing = await view.owners.whenKnown(pod);
     const chain = view.owners.chainOf(pod);
@@ -142,10 +142,11 @@ export class Extender {
     const { chosen } = selection;
     const { nominees } = this.#o;
     const isPartial = chosen !== undefined && this.#nominations.leavesNodesOut(pod, nodeNames);
+    const leftOut = isPartial ? 'comeLater' : mayBeNarrowed ? 'perhaps' : 'none';
     const decide = (): Answer =>
       chosen === undefined
         ? this.#withoutRules(pod, split)
-        : this.#byRules(pod, { chain, rules: chosen, split, isPartial });
+        : this.#byRules(pod, { chain, rules: chosen, split, leftOut });
     const found = nominees.whileAside(pod, decide);
     const fromGangs = found.cluster === undefined ? nominees.whileGangsAside(pod, decide) : undefined;
     const { cluster, result } = fromGangs ?? found;
@@ -227,13 +228,18 @@ export class Extender {
     return { cluster: local.length > 0 ? LOCAL : member, result: passing(names) };
   }
 
-  /** `isPartial`: there are nodes that are not asked about yet. */
+  /** `leftOut`: nodes that are not asked about, `comeLater` in a question of their own. */
   #byRules(
     pod: Pod,
-    { chain, rules, split, isPartial }: { chain: OwnerChain; rules: Rules; split: Split; isPartial: boolean },
+    {
+      chain,
+      rules,
+      split,
+      leftOut,
+    }: { chain: OwnerChain; rules: Rules; split: Split; leftOut: 'none' | 'perhaps' | 'comeLater' },
   ): Answer {
     const { view, workloads, questions } = this.#o;
-    const asked = isPartial ? questions.withOthers(pod, split) : split;
+    const asked = leftOut === 'none' ? split : questions.withOthers(pod, split);
     const { facts, members, identity } = questions.ask(pod, chain, rules, asked);
     const decision = nextPlace({ ...facts, placement: placementFor(pod, facts) });
     const nodesIn = (cluster: string): MemberFit['nodes'] =>
@@ -242,10 +248,12 @@ export class Extender {
       );
     const isAsked = (cluster: string): boolean => (cluster === LOCAL ? split.local : nodesIn(cluster)).length > 0;
     const place = decision.allowed.find(({ cluster }) => isAsked(cluster));
-    if (place === undefined && isPartial) {
-      // The scheduler asks about all nodes next, and then it is decided.
+    if (place === undefined && leftOut === 'comeLater') {
       this.#nominations.refused(pod);
       return { cluster: undefined, result: failing(this.#reasons(split, decision)) };
+    }
+    if (place === undefined && leftOut === 'perhaps') {
+      return this.#byRules(pod, { chain, rules, split, leftOut: 'none' });
     }
     const made = { chain, identity, pod, rules, decision };
     // Next time the room may be there: this pod alone goes by what is free now.

@@ -61,6 +61,11 @@ export class SecondQuestion {
     return passed.length > 0 ? passing(passed) : failing(this.#notChosen(nodeNames));
   }
 
+  /** Another replica may have been asked first: of nodes that are not asked about now nothing is known then. */
+  mayBeNarrowed(verb: FilterVerb, pod: Pod): boolean {
+    return verb === 'filter' && isMarked(pod);
+  }
+
   #notChosen(nodeNames: readonly string[]): Record<string, string> {
     const { nodes } = this.#o.view;
     const words = (name: string): string => `${clusterInWords(nodes.clusterOf(name))}: it was not chosen for the pod`;

@@ -1305,6 +1305,29 @@ describe('a policy', () => {
     );
   });
 
+  test('a marked pod is divided by the room in all members, where another replica was asked first and left one', async () => {
+    place({ replicaScheduling: { weightPreference: { dynamicWeight: 'AvailableReplicas' } } });
+    await seen('the policy is known', () => [...view.policies.values()].length === 1);
+    slots.set('local', 0).set('east', 6).set('west', 3);
+    const marked = (name: string): Pod =>
+      pod(name, {
+        spec: { containers: [{ name: 'main', resources: { requests: { 'spillway.dev/extender': '0' } } }] },
+      });
+    expect((await filter(marked('a'), ['west'])).NodeNames).toEqual(['west']);
+    const deployment = view.owners.chainOf(pod('a')).at(-1);
+    if (deployment === undefined || deployment.kind === 'Pod') throw new Error('its owner is not known');
+    expect(workloads.plan(deployment)?.targets).toEqual(
+      new Map([
+        ['local', 0],
+        ['east', 4],
+        ['west', 2],
+      ]),
+    );
+    // As far as is known here it is to be in east, which the other replica knows better, or its scheduler.
+    slots.set('west', 1);
+    for (const name of ['b', 'c']) expect((await filter(marked(name), ['west'])).NodeNames).toEqual(['west']);
+  });
+
   test('what was set aside on the host ends when the pod is bound there', async () => {
     place({ replicaScheduling: {} });
     await seen('the policy is known', () => [...view.policies.values()].length === 1);
