@@ -55,7 +55,7 @@ export const POD_LIFE_MISTAKES: readonly Mistake[] = [
   },
   {
     name: 'act-before-sync',
-    seed: 6,
+    seed: 13,
     edits: [
       NO_GUARDS,
       NO_SYNC_GUARD,
