@@ -3,16 +3,15 @@ import type { KubeClient } from '../kube/client.ts';
 import { AutoResetEvent } from '../kube/auto-reset-event.ts';
 import { describeError, isNotFound } from '../kube/errors.ts';
 import type { KubeObject } from '../kube/object.ts';
-import type { Resource } from '../kube/resource.ts';
+import { resourceOf } from '../kube/resource.ts';
 import { get, patch } from '../kube/verbs.ts';
 
-const MUTATING_WEBHOOKS: Resource = {
-  group: 'admissionregistration.k8s.io',
-  version: 'v1',
-  kind: 'MutatingWebhookConfiguration',
-  plural: 'mutatingwebhookconfigurations',
-  namespaced: false,
-};
+const MUTATING_WEBHOOKS = resourceOf(
+  'admissionregistration.k8s.io/v1',
+  'MutatingWebhookConfiguration',
+  'mutatingwebhookconfigurations',
+  false,
+);
 
 interface WebhookConfiguration extends KubeObject {
   webhooks?: { name: string; clientConfig?: { caBundle?: string } }[];

@@ -1,21 +1,15 @@
 import { z } from 'zod';
 import type { KubeObject } from '../kube/object.ts';
-import type { Resource } from '../kube/resource.ts';
+import { resourceOf } from '../kube/resource.ts';
 import { clusterTaint } from './cluster-taint.ts';
 import { conditions, observedGeneration } from './conditions.ts';
 import type { KindDefinition } from './crd.ts';
-import { GROUP } from './marks.ts';
+import { OWN_VERSION } from './marks.ts';
 import { parseObject } from './parse-object.ts';
 import { cel, dnsLabel, listMap } from './schema-parts.ts';
 import { clusterAffinity } from './selectors.ts';
 
-export const CLUSTER_TAINT_POLICIES: Resource = {
-  group: GROUP,
-  version: 'v1alpha1',
-  kind: 'ClusterTaintPolicy',
-  plural: 'clustertaintpolicies',
-  namespaced: false,
-};
+export const CLUSTER_TAINT_POLICIES = resourceOf(OWN_VERSION, 'ClusterTaintPolicy', 'clustertaintpolicies', false);
 
 const matchCondition = z.object({
   conditionType: z.string().min(1).max(316).describe('Type of a condition of the MemberCluster, such as Ready.'),

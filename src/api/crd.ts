@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import type { KubeObject } from '../kube/object.ts';
 import type { Resource } from '../kube/resource.ts';
 
 /** A node of an OpenAPI v3 schema; only what the generator touches is typed. */
@@ -100,8 +101,16 @@ function fullDefault(node: SchemaNode): unknown {
   return filled.length === 0 ? undefined : Object.fromEntries(filled);
 }
 
+/** As far as anybody looks at it again. */
+interface CustomResourceDefinition extends KubeObject {
+  spec: {
+    versions: { name: string; schema: unknown; [field: string]: unknown }[];
+    [field: string]: unknown;
+  };
+}
+
 /** The CustomResourceDefinition (apiextensions.k8s.io/v1) of a kind, with a status subresource and one version. */
-export function customResourceDefinition(kind: KindDefinition): Record<string, unknown> {
+export function customResourceDefinition(kind: KindDefinition): CustomResourceDefinition {
   const { resource } = kind;
   const schema = structuralSchema(openApiSchema(kind.schema));
   return {

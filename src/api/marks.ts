@@ -1,5 +1,7 @@
 /** Label and annotation keys that Spillway writes. Nothing else in the API group is ever put on a user's object. */
 export const GROUP = 'spillway.dev';
+/** Of our own kinds, as `apiVersion`. */
+export const OWN_VERSION = `${GROUP}/v1alpha1`;
 
 /** Member objects: the host cluster's id (see {@link hostIdOf}). Ownership of anything in a member is this label. */
 export const HOST_LABEL = `${GROUP}/host`;

@@ -1,10 +1,10 @@
 import { z } from 'zod';
 import type { Taint } from '../kube/core-v1.ts';
 import type { KubeObject } from '../kube/object.ts';
-import type { Resource } from '../kube/resource.ts';
+import { resourceOf } from '../kube/resource.ts';
 import { clusterTaint, type ClusterTaint, isSameTaint } from './cluster-taint.ts';
 import { hostPath } from './host-path.ts';
-import { GROUP, VIRTUAL_NODE_TAINT } from './marks.ts';
+import { GROUP, OWN_VERSION, VIRTUAL_NODE_TAINT } from './marks.ts';
 import { memberClusterStatus } from './member-cluster-status.ts';
 import type { MemberClusterStatus } from './member-cluster-status.ts';
 import { namespaces } from './member-namespaces.ts';
@@ -16,13 +16,7 @@ import { SERVICE_ACCOUNT_MODE, SERVICE_ACCOUNT_MODES } from './service-account-m
 import { storage } from './storage.ts';
 import { cel, dnsLabel, dnsSubdomain, labelMap, labelValue, listMap } from './schema-parts.ts';
 
-export const MEMBER_CLUSTERS: Resource = {
-  group: GROUP,
-  version: 'v1alpha1',
-  kind: 'MemberCluster',
-  plural: 'memberclusters',
-  namespaced: false,
-};
+export const MEMBER_CLUSTERS = resourceOf(OWN_VERSION, 'MemberCluster', 'memberclusters', false);
 
 /** With `-` and the longest name of a pool ({@link MAX_POOL_NAME}), a node name still fits the 63 characters of a label. */
 const MAX_MEMBER_NAME = 40;

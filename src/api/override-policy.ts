@@ -1,28 +1,21 @@
 import { z } from 'zod';
 import type { KubeObject } from '../kube/object.ts';
-import { apiVersionOf, type Resource } from '../kube/resource.ts';
+import { apiVersionOf, resourceOf } from '../kube/resource.ts';
 import type { KindDefinition, PrinterColumn } from './crd.ts';
-import { GROUP } from './marks.ts';
+import { OWN_VERSION } from './marks.ts';
 import { overridersSchema } from './overriders.ts';
 import { overridePolicyStatus } from './override-policy-status.ts';
 import { parsed, problemsOf } from './parse-object.ts';
 import { cel } from './schema-parts.ts';
 import { clusterAffinity, resourceSelector } from './selectors.ts';
 
-export const OVERRIDE_POLICIES: Resource = {
-  group: GROUP,
-  version: 'v1alpha1',
-  kind: 'OverridePolicy',
-  plural: 'overridepolicies',
-  namespaced: true,
-};
-export const CLUSTER_OVERRIDE_POLICIES: Resource = {
-  group: GROUP,
-  version: 'v1alpha1',
-  kind: 'ClusterOverridePolicy',
-  plural: 'clusteroverridepolicies',
-  namespaced: false,
-};
+export const OVERRIDE_POLICIES = resourceOf(OWN_VERSION, 'OverridePolicy', 'overridepolicies');
+export const CLUSTER_OVERRIDE_POLICIES = resourceOf(
+  OWN_VERSION,
+  'ClusterOverridePolicy',
+  'clusteroverridepolicies',
+  false,
+);
 
 const overriders = overridersSchema.describe(
   'What is changed. Applied in the order in which the fields are listed here, and each list in its own order.',

@@ -1,28 +1,21 @@
 import { z } from 'zod';
 import type { KubeObject } from '../kube/object.ts';
-import type { Resource } from '../kube/resource.ts';
+import { resourceOf } from '../kube/resource.ts';
 import { conditions, observedGeneration } from './conditions.ts';
 import type { KindDefinition, PrinterColumn } from './crd.ts';
 import { failover } from './failover.ts';
-import { GROUP } from './marks.ts';
+import { OWN_VERSION } from './marks.ts';
 import { parseObject } from './parse-object.ts';
 import { placement } from './placement.ts';
 import { resourceSelector } from './selectors.ts';
 
-export const PLACEMENT_POLICIES: Resource = {
-  group: GROUP,
-  version: 'v1alpha1',
-  kind: 'PlacementPolicy',
-  plural: 'placementpolicies',
-  namespaced: true,
-};
-export const CLUSTER_PLACEMENT_POLICIES: Resource = {
-  group: GROUP,
-  version: 'v1alpha1',
-  kind: 'ClusterPlacementPolicy',
-  plural: 'clusterplacementpolicies',
-  namespaced: false,
-};
+export const PLACEMENT_POLICIES = resourceOf(OWN_VERSION, 'PlacementPolicy', 'placementpolicies');
+export const CLUSTER_PLACEMENT_POLICIES = resourceOf(
+  OWN_VERSION,
+  'ClusterPlacementPolicy',
+  'clusterplacementpolicies',
+  false,
+);
 
 const spec = z
   .object({

@@ -1,18 +1,12 @@
 import { z } from 'zod';
 import type { KubeObject } from '../kube/object.ts';
-import type { Resource } from '../kube/resource.ts';
+import { resourceOf } from '../kube/resource.ts';
 import type { KindDefinition } from './crd.ts';
-import { GROUP } from './marks.ts';
+import { OWN_VERSION } from './marks.ts';
 import { parseObject } from './parse-object.ts';
 import { dnsLabel, listMap } from './schema-parts.ts';
 
-export const PLACEMENT_SCORES: Resource = {
-  group: GROUP,
-  version: 'v1alpha1',
-  kind: 'PlacementScore',
-  plural: 'placementscores',
-  namespaced: false,
-};
+export const PLACEMENT_SCORES = resourceOf(OWN_VERSION, 'PlacementScore', 'placementscores', false);
 
 const spec = z
   .object({

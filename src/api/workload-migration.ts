@@ -1,20 +1,14 @@
 import { z } from 'zod';
 import type { KubeObject } from '../kube/object.ts';
-import type { Resource } from '../kube/resource.ts';
+import { resourceOf } from '../kube/resource.ts';
 import { LOCAL } from './cluster-tiers.ts';
 import { conditions, observedGeneration } from './conditions.ts';
 import type { KindDefinition } from './crd.ts';
-import { GROUP } from './marks.ts';
+import { OWN_VERSION } from './marks.ts';
 import { parseObject } from './parse-object.ts';
 import { cel, dnsSubdomain } from './schema-parts.ts';
 
-export const WORKLOAD_MIGRATIONS: Resource = {
-  group: GROUP,
-  version: 'v1alpha1',
-  kind: 'WorkloadMigration',
-  plural: 'workloadmigrations',
-  namespaced: true,
-};
+export const WORKLOAD_MIGRATIONS = resourceOf(OWN_VERSION, 'WorkloadMigration', 'workloadmigrations');
 
 /** Workloads that one migration may have. */
 export const MOST_WORKLOADS = 256;

@@ -1,20 +1,14 @@
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import type { KubeObject } from '../kube/object.ts';
-import type { Resource } from '../kube/resource.ts';
+import { resourceOf } from '../kube/resource.ts';
 import { conditions } from './conditions.ts';
 import type { KindDefinition } from './crd.ts';
-import { GROUP } from './marks.ts';
+import { OWN_VERSION } from './marks.ts';
 import { parseObject } from './parse-object.ts';
 import { cel, listMap } from './schema-parts.ts';
 
-export const WORKLOAD_PLACEMENTS: Resource = {
-  group: GROUP,
-  version: 'v1alpha1',
-  kind: 'WorkloadPlacement',
-  plural: 'workloadplacements',
-  namespaced: true,
-};
+export const WORKLOAD_PLACEMENTS = resourceOf(OWN_VERSION, 'WorkloadPlacement', 'workloadplacements');
 
 /** The oldest moves are forgotten: not those of an hour, by which moves are limited, even if five reasons move pods between two clusters. */
 export const MOST_MOVES = 64;

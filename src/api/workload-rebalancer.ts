@@ -1,19 +1,13 @@
 import { z } from 'zod';
 import type { KubeObject } from '../kube/object.ts';
-import type { Resource } from '../kube/resource.ts';
+import { resourceOf } from '../kube/resource.ts';
 import { observedGeneration } from './conditions.ts';
 import type { KindDefinition } from './crd.ts';
-import { GROUP } from './marks.ts';
+import { OWN_VERSION } from './marks.ts';
 import { parseObject } from './parse-object.ts';
 import { dnsLabel, dnsSubdomain } from './schema-parts.ts';
 
-export const WORKLOAD_REBALANCERS: Resource = {
-  group: GROUP,
-  version: 'v1alpha1',
-  kind: 'WorkloadRebalancer',
-  plural: 'workloadrebalancers',
-  namespaced: false,
-};
+export const WORKLOAD_REBALANCERS = resourceOf(OWN_VERSION, 'WorkloadRebalancer', 'workloadrebalancers', false);
 
 const reference = z.object({
   apiVersion: z.string().min(1).max(317).describe('Such as apps/v1.'),

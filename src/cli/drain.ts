@@ -42,11 +42,13 @@ interface Flags extends ClusterFlags, DryRunFlags {
 /** A pod that may not go now is asked for again after so long, in ms. */
 export const NOT_NOW_MS = 5_000;
 /** Why it may not; all others go, or are gone. */
-export const NOT_NOW: Readonly<Partial<Record<Outcome, string>>> = {
+export const NOT_NOW = {
   kept: 'its disruption budget allows no eviction now',
   busy: 'the API server, or a webhook of it, has too much to do to evict it now',
-};
+} as const;
 const LOOK_MS = 1_000;
+/** A dry run asks a server that is busy so often, LOOK_MS apart: it is to answer, and the real one may have to wait anyway. */
+const DRY_RUN_TRIES = 4;
 /** The manager cordons the nodes of a member within so long, in ms. */
 const CORDON_MS = 30_000;
 /** Requests under way at once. */
@@ -77,9 +79,9 @@ async function drain(cli: Cli, host: Viewer, name: string, flags: Flags) {
   const deadline = monotonic() + (flags.timeout ?? Infinity) * 1000;
   const plan = await planOf(host, name, flags);
   terminal.out(`${await setUnschedulable(host, name, true, dryRun)}\n`);
-  let kept: number;
+  let left: readonly Leaving[];
   try {
-    kept = await empty(cli, host, name, flags, { plan, deadline });
+    left = await empty(cli, host, name, flags, { plan, deadline });
   } catch (error) {
     if (dryRun === 'none') {
       terminal.note(
@@ -88,14 +90,23 @@ async function drain(cli: Cli, host: Viewer, name: string, flags: Flags) {
     }
     throw error;
   }
+  const unknown = left.filter((one) => one === 'busy').length;
+  if (unknown > 0) {
+    throw new CliError(`it is not known of ${counted(unknown, 'pod')} of ${name} whether they may go`, {
+      reason: NOT_NOW.busy,
+      fix: 'run it again later',
+      page: 'reference/cli.md#drain',
+    });
+  }
+  const kept = left.filter((one) => one === 'kept').length;
   const waits = kept > 0 ? `, once disruption budgets let ${counted(kept, 'pod')} go` : '';
   terminal.out(`membercluster/${name} drained${waits}${dryRunWords(dryRun)}\n`);
   return EXIT.ok;
 }
 
 /**
- * Evicts what is to go from the member, which takes no new pods any more, and waits until it is gone. Returns how many a dry run
- * found that budgets keep now. Throws CliError.
+ * Evicts what is to go from the member, which takes no new pods any more, and waits until it is gone. Returns what became of
+ * each. Throws CliError.
  */
 async function empty(
   cli: Cli,
@@ -103,7 +114,7 @@ async function empty(
   name: string,
   flags: Flags,
   { plan: planned, deadline }: { plan: DrainPlan; deadline: number },
-): Promise<number> {
+): Promise<readonly Leaving[]> {
   const { terminal } = cli;
   let plan = planned;
   if (flags.dryRun === 'none') {
@@ -114,10 +125,7 @@ async function empty(
   for (const { pod, why } of plan.skipped) terminal.note(`note: pod ${keyOf(pod)} stays: ${why}`);
   // Requests take turns; pods do not: one that its budget keeps is in nobody's way.
   const turns = new PQueue({ concurrency: AT_ONCE });
-  const left = await Promise.all(
-    plan.evict.map(async (pod) => await leave(cli, host, pod, flags, { deadline, turns })),
-  );
-  return left.filter((isLeft) => !isLeft).length;
+  return await Promise.all(plan.evict.map(async (pod) => await leave(cli, host, pod, flags, { deadline, turns })));
 }
 
 /** Throws CliError when a pod may not go without a word of the person. */
@@ -168,34 +176,39 @@ interface Pace {
   readonly turns: PQueue;
 }
 
-/** Evicts one pod, unless somebody ends it already, and waits until it is gone. False: a dry run, and it may not go now. */
-async function leave({ terminal }: Cli, host: Viewer, pod: Pod, { dryRun }: Flags, pace: Pace): Promise<boolean> {
+/** What becomes of a pod. In a dry run alone: `kept` by its disruption budget for now, `busy` where that could not be found out. */
+type Leaving = 'leaves' | 'kept' | 'busy';
+
+/** Evicts one pod, unless somebody ends it already, and waits until it is gone. */
+async function leave({ terminal }: Cli, host: Viewer, pod: Pod, { dryRun }: Flags, pace: Pace): Promise<Leaving> {
   const { namespace = '', name } = pod.metadata;
   const ends = pod.metadata.deletionTimestamp !== undefined || dryRun === 'client';
-  const isEvicted = ends || (await evicted(terminal, host, pod, dryRun, pace));
-  if (!isEvicted) return false;
+  const leaving = ends ? 'leaves' : await evicted(terminal, host, pod, dryRun, pace);
+  if (leaving !== 'leaves') return leaving;
   if (dryRun === 'none') await untilGone(terminal, host, pod, pace);
   terminal.out(`pod/${name} evicted (namespace ${namespace})${dryRunWords(dryRun)}\n`);
-  return true;
+  return leaving;
 }
 
-/** Asks again and again while the pod may not go; a dry run asks until it is told. False: the budget of the pod is against it now. */
+/** Asks again and again while the pod may not go; a dry run only a few times, and of one that a budget keeps once. */
 async function evicted(
   terminal: Terminal,
   host: Viewer,
   pod: Pod,
   dryRun: DryRun,
   { deadline, turns }: Pace,
-): Promise<boolean> {
+): Promise<Leaving> {
   let told: string | undefined;
-  for (;;) {
+  for (let tries = 1; ; tries++) {
     const answer = await turns.add(async () => await askToEvict(host, pod, dryRun));
+    if (answer !== 'kept' && answer !== 'busy') return 'leaves';
     const why = NOT_NOW[answer];
-    if (why === undefined) return true;
     if (why !== told) terminal.note(`pod ${keyOf(pod)} waits: ${why}`);
     told = why;
-    if (dryRun === 'server' && answer === 'kept') return false;
-    await pause(terminal.signal, NOT_NOW_MS, deadline, `pod ${keyOf(pod)} was not evicted in time: ${why}`);
+    const isDry = dryRun === 'server';
+    if (isDry && (answer === 'kept' || tries === DRY_RUN_TRIES)) return answer;
+    const ms = isDry ? LOOK_MS : NOT_NOW_MS;
+    await pause(terminal.signal, ms, deadline, `pod ${keyOf(pod)} was not evicted in time: ${why}`);
   }
 }
 

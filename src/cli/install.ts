@@ -1,7 +1,7 @@
 import { InvalidArgumentError, Option, type Command } from 'commander';
 import { stringify } from 'yaml';
 import type { KubeObject } from '../kube/object.ts';
-import type { Resource } from '../kube/resource.ts';
+import { resourceOf } from '../kube/resource.ts';
 import { programVersion } from '../version.ts';
 import { apply, applyAll, takeAway } from './apply.ts';
 import { CliError } from './cli-error.ts';
@@ -50,13 +50,7 @@ interface Flags extends ClusterFlags, DryRunFlags {
   output?: 'yaml';
 }
 
-const CRDS: Resource = {
-  group: 'apiextensions.k8s.io',
-  version: 'v1',
-  kind: 'CustomResourceDefinition',
-  plural: 'customresourcedefinitions',
-  namespaced: false,
-};
+const CRDS = resourceOf('apiextensions.k8s.io/v1', 'CustomResourceDefinition', 'customresourcedefinitions', false);
 
 export function addInstall(program: Command, cli: Cli): void {
   add(program, cli, 'install', {

@@ -277,7 +277,8 @@ export class Leave {
     const { dryRun } = this.#flags;
     if (dryRun === 'client' || pod.metadata.deletionTimestamp !== undefined) return undefined;
     try {
-      return NOT_NOW[await askToEvict(this.#host, pod, dryRun)];
+      const answer = await askToEvict(this.#host, pod, dryRun);
+      return answer === 'kept' || answer === 'busy' ? NOT_NOW[answer] : undefined;
     } catch (error) {
       // A webhook that denies so speaks of this pod; the others go on.
       if (!(error instanceof CliError && error.cause instanceof ApiError && error.cause.code === 429)) throw error;

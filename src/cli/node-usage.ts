@@ -2,17 +2,11 @@ import { z } from 'zod';
 import { MEMBER_LABEL } from '../api/marks.ts';
 import { parseAmounts, type Amounts } from '../kube/amounts.ts';
 import { ApiError, isForbidden, isTransient } from '../kube/errors.ts';
-import { resourcePath, type Resource } from '../kube/resource.ts';
+import { resourceOf, resourcePath } from '../kube/resource.ts';
 import { CliError } from './cli-error.ts';
 import type { Viewer } from './viewer.ts';
 
-const NODE_METRICS: Resource = {
-  group: 'metrics.k8s.io',
-  version: 'v1beta1',
-  kind: 'NodeMetrics',
-  plural: 'nodes',
-  namespaced: false,
-};
+const NODE_METRICS = resourceOf('metrics.k8s.io/v1beta1', 'NodeMetrics', 'nodes', false);
 
 const answer = z.object({
   items: z

@@ -17,6 +17,11 @@ export function fieldsOf(object: object): JsonRecord {
   return object as JsonRecord;
 }
 
+/** An object of a known type rewritten field by field, by what leaves it one of that type. */
+export function rewriteObject<T extends object>(object: T, rewrite: (fields: JsonRecord) => JsonRecord): T {
+  return rewrite(fieldsOf(object)) as T;
+}
+
 /** The value as a list; anything else counts as empty. */
 export function listOf(value: unknown): readonly unknown[] {
   return Array.isArray(value) ? value : [];

@@ -23,7 +23,7 @@ export class SelectorError extends Error {
   override readonly name = 'SelectorError';
 }
 
-const OPERATORS: ReadonlySet<string> = new Set(['In', 'NotIn', 'Exists', 'DoesNotExist', 'Gt', 'Lt']);
+const OPERATORS: ReadonlySet<unknown> = new Set(['In', 'NotIn', 'Exists', 'DoesNotExist', 'Gt', 'Lt']);
 const NAME = /^[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$/;
 const PREFIX = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/;
 
@@ -46,7 +46,7 @@ export function labelRequirement(key: string, operator: string, values: readonly
   return { key, operator, values };
 }
 
-function isOperator(operator: string): operator is LabelOperator {
+export function isOperator(operator: unknown): operator is LabelOperator {
   return OPERATORS.has(operator);
 }
 
@@ -96,7 +96,11 @@ export function matchesLabels(selector: LabelSelector | undefined, labels: Label
 export function matchesRequirement(requirement: LabelRequirement, labels: Labels): boolean {
   const { key, operator, values } = requirement;
   // Only own properties count: a key such as "constructor" must not find Object's.
-  const value = labels !== undefined && Object.hasOwn(labels, key) ? labels[key] : undefined;
+  return isMet(operator, values, labels !== undefined && Object.hasOwn(labels, key) ? labels[key] : undefined);
+}
+
+/** Whether a label has one of the values that the operator asks for; undefined: there is none of that key. */
+export function isMet(operator: LabelOperator, values: readonly unknown[], value: string | undefined): boolean {
   switch (operator) {
     case 'In':
       return value !== undefined && values.includes(value);
@@ -113,7 +117,7 @@ export function matchesRequirement(requirement: LabelRequirement, labels: Labels
 }
 
 /** As Kubernetes compares: whole numbers only, each exactly as it is written. */
-export function isBeyond(operator: 'Gt' | 'Lt', value: string | undefined, values: readonly unknown[]): boolean {
+function isBeyond(operator: 'Gt' | 'Lt', value: string | undefined, values: readonly unknown[]): boolean {
   const [left, right] = [integer(value), values.length === 1 ? integer(values[0]) : undefined];
   if (left === undefined || right === undefined) return false;
   return operator === 'Gt' ? left > right : left < right;

@@ -1,6 +1,6 @@
 import type { ServicePort } from './service.ts';
 import type { KubeObject } from './object.ts';
-import type { Resource } from './resource.ts';
+import { resourceOf } from './resource.ts';
 import { serviceExport, serviceImport } from './shapes/multi-cluster.ts';
 
 /** The multicluster.x-k8s.io/v1beta1 shapes that we read and write (KEP-1645). */
@@ -39,25 +39,11 @@ export interface ServiceImport extends KubeObject {
   status?: { clusters?: { cluster: string }[]; endpointSliceObjects?: string };
 }
 
-const GROUP = 'multicluster.x-k8s.io';
+const VERSION = 'multicluster.x-k8s.io/v1beta1';
 
-export const SERVICE_EXPORTS: Resource = {
-  group: GROUP,
-  version: 'v1beta1',
-  kind: 'ServiceExport',
-  plural: 'serviceexports',
-  namespaced: true,
-  shape: serviceExport,
-};
+export const SERVICE_EXPORTS = resourceOf(VERSION, 'ServiceExport', 'serviceexports', true, serviceExport);
 
-export const SERVICE_IMPORTS: Resource = {
-  group: GROUP,
-  version: 'v1beta1',
-  kind: 'ServiceImport',
-  plural: 'serviceimports',
-  namespaced: true,
-  shape: serviceImport,
-};
+export const SERVICE_IMPORTS = resourceOf(VERSION, 'ServiceImport', 'serviceimports', true, serviceImport);
 
 /** EndpointSlices, and Services that stand for a ServiceImport: its name. */
 export const IMPORT_NAME_LABEL = 'multicluster.kubernetes.io/service-name';

@@ -21,77 +21,61 @@ export interface Resource {
   readonly shape?: Shape;
 }
 
-const core = (kind: string, plural: string, namespaced = true, shape?: Shape): Resource => ({
-  group: '',
-  version: 'v1',
-  kind,
-  plural,
-  namespaced,
-  ...(shape === undefined ? {} : { shape }),
-});
+/** Of a version of a group as objects carry it in `apiVersion`. */
+export function resourceOf(
+  apiVersion: string,
+  kind: string,
+  plural: string,
+  namespaced = true,
+  shape?: Shape,
+): Resource {
+  const slash = apiVersion.indexOf('/');
+  const group = slash < 0 ? '' : apiVersion.slice(0, slash);
+  const version = apiVersion.slice(slash + 1);
+  return { group, version, kind, plural, namespaced, ...(shape === undefined ? {} : { shape }) };
+}
 
-export const PODS = core('Pod', 'pods', true, pod);
-export const CONFIG_MAPS = core('ConfigMap', 'configmaps', true, content);
-export const SECRETS = core('Secret', 'secrets', true, content);
-export const SERVICE_ACCOUNTS = core('ServiceAccount', 'serviceaccounts');
-export const SERVICES = core('Service', 'services', true, service);
-export const EVENTS = core('Event', 'events', true, event);
-export const RESOURCE_QUOTAS = core('ResourceQuota', 'resourcequotas', true, quota);
-export const LIMIT_RANGES = core('LimitRange', 'limitranges', true, limitRange);
-export const PERSISTENT_VOLUME_CLAIMS = core('PersistentVolumeClaim', 'persistentvolumeclaims', true, claim);
-export const PERSISTENT_VOLUMES = core('PersistentVolume', 'persistentvolumes', false, volume);
-export const NODES = core('Node', 'nodes', false, node);
-export const NAMESPACES = core('Namespace', 'namespaces', false, namespace);
-export const LEASES: Resource = {
-  group: 'coordination.k8s.io',
-  version: 'v1',
-  kind: 'Lease',
-  plural: 'leases',
-  namespaced: true,
-};
+export const PODS = resourceOf('v1', 'Pod', 'pods', true, pod);
+export const CONFIG_MAPS = resourceOf('v1', 'ConfigMap', 'configmaps', true, content);
+export const SECRETS = resourceOf('v1', 'Secret', 'secrets', true, content);
+export const SERVICE_ACCOUNTS = resourceOf('v1', 'ServiceAccount', 'serviceaccounts');
+export const SERVICES = resourceOf('v1', 'Service', 'services', true, service);
+export const EVENTS = resourceOf('v1', 'Event', 'events', true, event);
+export const RESOURCE_QUOTAS = resourceOf('v1', 'ResourceQuota', 'resourcequotas', true, quota);
+export const LIMIT_RANGES = resourceOf('v1', 'LimitRange', 'limitranges', true, limitRange);
+export const PERSISTENT_VOLUME_CLAIMS = resourceOf(
+  'v1',
+  'PersistentVolumeClaim',
+  'persistentvolumeclaims',
+  true,
+  claim,
+);
+export const PERSISTENT_VOLUMES = resourceOf('v1', 'PersistentVolume', 'persistentvolumes', false, volume);
+export const NODES = resourceOf('v1', 'Node', 'nodes', false, node);
+export const NAMESPACES = resourceOf('v1', 'Namespace', 'namespaces', false, namespace);
+export const LEASES = resourceOf('coordination.k8s.io/v1', 'Lease', 'leases');
 
-export const DEPLOYMENTS: Resource = {
-  group: 'apps',
-  version: 'v1',
-  kind: 'Deployment',
-  plural: 'deployments',
-  namespaced: true,
-};
+export const DEPLOYMENTS = resourceOf('apps/v1', 'Deployment', 'deployments');
 
-export const REPLICA_SETS: Resource = {
-  group: 'apps',
-  version: 'v1',
-  kind: 'ReplicaSet',
-  plural: 'replicasets',
-  namespaced: true,
-};
+export const REPLICA_SETS = resourceOf('apps/v1', 'ReplicaSet', 'replicasets');
 
-export const STORAGE_CLASSES: Resource = {
-  group: 'storage.k8s.io',
-  version: 'v1',
-  kind: 'StorageClass',
-  plural: 'storageclasses',
-  namespaced: false,
-  shape: storageClass,
-};
+export const STORAGE_CLASSES = resourceOf('storage.k8s.io/v1', 'StorageClass', 'storageclasses', false, storageClass);
 
-export const POD_DISRUPTION_BUDGETS: Resource = {
-  group: 'policy',
-  version: 'v1',
-  kind: 'PodDisruptionBudget',
-  plural: 'poddisruptionbudgets',
-  namespaced: true,
-  shape: budget,
-};
+export const POD_DISRUPTION_BUDGETS = resourceOf(
+  'policy/v1',
+  'PodDisruptionBudget',
+  'poddisruptionbudgets',
+  true,
+  budget,
+);
 
-export const ENDPOINT_SLICES: Resource = {
-  group: 'discovery.k8s.io',
-  version: 'v1',
-  kind: 'EndpointSlice',
-  plural: 'endpointslices',
-  namespaced: true,
-  shape: endpointSlice,
-};
+export const ENDPOINT_SLICES = resourceOf(
+  'discovery.k8s.io/v1',
+  'EndpointSlice',
+  'endpointslices',
+  true,
+  endpointSlice,
+);
 
 /** `v1` or `group/version`, as objects carry it in `apiVersion`. */
 export function apiVersionOf(resource: Resource): string {

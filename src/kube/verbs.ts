@@ -5,6 +5,7 @@ import { isGone } from './errors.ts';
 import { checkObject } from './list-page.ts';
 import { readPages, type Selection } from './list-pages.ts';
 import { acceptOf } from './metadata-only.ts';
+import { recordOf } from './json-fields.ts';
 import type { KubeObject } from './object.ts';
 import type { Query } from './request.ts';
 import { misshapen, PODS, resourcePath, type Resource } from './resource.ts';
@@ -288,10 +289,11 @@ function shaped(where: Where, resource: Resource, object: KubeObject): KubeObjec
 
 /** Reviews come back without a name, subresources as another kind: only the outline is checked. */
 function checkedKind(client: KubeClient, method: string, path: string, resource: Resource, raw: unknown): KubeObject {
-  const isObject = typeof raw === 'object' && raw !== null && 'metadata' in raw && 'kind' in raw;
-  if (!isObject || raw.kind === 'Status') {
-    throw malformed({ cluster: client.cluster, method, path }, `it is not a ${resource.kind}`);
+  const where = { cluster: client.cluster, method, path };
+  const { metadata, kind } = recordOf(raw) ?? {};
+  if (metadata === undefined || kind === undefined || kind === 'Status') {
+    throw malformed(where, `it is not a ${resource.kind}`);
   }
-  const object = raw as unknown as KubeObject;
-  return raw.kind === resource.kind ? shaped({ cluster: client.cluster, method, path }, resource, object) : object;
+  const object = raw as KubeObject;
+  return kind === resource.kind ? shaped(where, resource, object) : object;
 }

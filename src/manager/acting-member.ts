@@ -1,5 +1,5 @@
 import type { Logger } from 'pino';
-import { GROUP } from '../api/marks.ts';
+import { OWN_VERSION } from '../api/marks.ts';
 import { type MemberCluster, wantedNodesOf } from '../api/member-cluster.ts';
 import type { MemberConnection } from '../members/connection.ts';
 import { type Cluster, clusterOf, renewedCluster } from '../api/cluster.ts';
@@ -84,7 +84,7 @@ export class ActingMember {
   /** Records an Event on the MemberCluster. */
   readonly event = (type: 'Normal' | 'Warning', reason: string, message: string): void => {
     const { name, uid } = this.#member.metadata;
-    const object = { apiVersion: `${GROUP}/v1alpha1`, kind: 'MemberCluster', name, uid };
+    const object = { apiVersion: OWN_VERSION, kind: 'MemberCluster', name, uid };
     this.services.events.record(object, type, reason, message);
   };
 }

@@ -2,7 +2,7 @@ import type { Logger } from 'pino';
 import {
   CONFIRM_DELETIONS_ANNOTATION,
   CONFIRM_IDENTITY_ANNOTATION,
-  GROUP,
+  OWN_VERSION,
   hostIdOf,
   MEMBER_LABEL,
 } from '../api/marks.ts';
@@ -326,7 +326,7 @@ export class MemberRunner {
     this.#ready = readyOf(status);
     if (this.#ready === undefined || this.#ready.reason === 'Leaving') return;
     const { name, uid = '' } = this.#raw.metadata;
-    const object = { apiVersion: `${GROUP}/v1alpha1`, kind: 'MemberCluster', name, uid };
+    const object = { apiVersion: OWN_VERSION, kind: 'MemberCluster', name, uid };
     const { reason, message } = this.#ready;
     const isReady = this.#ready.status === 'True';
     const wasReady = before?.status === 'True';

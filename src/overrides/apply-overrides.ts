@@ -2,7 +2,7 @@ import type { OverridePolicy } from '../api/override-policy.ts';
 import { cleanText } from '../kube/clean-text.ts';
 import type { KubeObject } from '../kube/object.ts';
 import type { Cluster } from '../api/cluster.ts';
-import { fieldsOf, type JsonRecord, recordOf } from '../kube/json-fields.ts';
+import { fieldsOf, type JsonRecord, recordOf, rewriteObject } from '../kube/json-fields.ts';
 import { applyOverriders } from './apply-overriders.ts';
 import { OverrideError } from './override-error.ts';
 import { isOfClusterPolicy, type OverrideRefusal, type PlannedRule, planRules, refusalOf } from './planned-rules.ts';
@@ -63,7 +63,7 @@ export function applyRules<T extends KubeObject>(
       return { refused: refusalOf(error, rule, context.subject, context.member.name) };
     }
   }
-  return { object: current as unknown as T, applied };
+  return { object: rewriteObject(object, () => current), applied };
 }
 
 /** Parts that stay are shared. */

@@ -9,6 +9,7 @@ import {
   recordOf,
   rewriteField,
   rewriteItems,
+  rewriteObject,
   without,
 } from '../kube/json-fields.ts';
 import { isOfClusterPolicy, type PlannedRule, policyInWords } from './planned-rules.ts';
@@ -52,8 +53,10 @@ const SPEC_FIELDS = ['tolerations', 'activeDeadlineSeconds', 'resources', 'ephem
  * from this pod, so that the host's own changes arrive with the overrides on them.
  */
 export function podWithOverrides(hostPod: Pod, rendered: Pod): Pod {
-  const own = fieldsOf(hostPod);
-  const made = fieldsOf(rendered);
+  return rewriteObject(hostPod, (own) => withChangeableFieldsOf(own, fieldsOf(rendered)));
+}
+
+function withChangeableFieldsOf(own: JsonRecord, made: JsonRecord): JsonRecord {
   const metadata = recordOf(own['metadata']) ?? {};
   const madeMetadata = recordOf(made['metadata']) ?? {};
   let spec = recordOf(own['spec']) ?? {};
@@ -67,7 +70,7 @@ export function podWithOverrides(hostPod: Pod, rendered: Pod): Pod {
       }),
     );
   }
-  const after = {
+  return {
     ...own,
     metadata: {
       ...metadata,
@@ -76,7 +79,6 @@ export function podWithOverrides(hostPod: Pod, rendered: Pod): Pod {
     },
     spec: withFieldsOf(spec, madeSpec, SPEC_FIELDS),
   };
-  return after as unknown as Pod;
 }
 
 function withFieldsOf(record: JsonRecord, from: JsonRecord, fields: readonly string[]): JsonRecord {

@@ -1,6 +1,6 @@
 import { describesVirtualNode } from '../api/virtual-node-labels.ts';
 import { jsonEqual } from '../kube/json-equal.ts';
-import { isBeyond } from '../kube/label-selector.ts';
+import { isMet, isOperator } from '../kube/label-selector.ts';
 import {
   entryOf,
   type JsonRecord,
@@ -114,23 +114,8 @@ function keyOf(requirement: JsonRecord): string {
 
 /** One requirement against the value a node has, undefined if it has none. An operator nobody knows counts as met. */
 function holds(requirement: JsonRecord, value: string | undefined): boolean {
-  const values = listOf(requirement['values']);
   const { operator } = requirement;
-  switch (operator) {
-    case 'In':
-      return value !== undefined && values.includes(value);
-    case 'NotIn':
-      return value === undefined || !values.includes(value);
-    case 'Exists':
-      return value !== undefined;
-    case 'DoesNotExist':
-      return value === undefined;
-    case 'Gt':
-    case 'Lt':
-      return isBeyond(operator, value, values);
-    default:
-      return true;
-  }
+  return !isOperator(operator) || isMet(operator, listOf(requirement['values']), value);
 }
 
 /**

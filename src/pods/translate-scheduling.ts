@@ -9,6 +9,7 @@ import {
   recordOf,
   rewriteField,
   rewriteItems,
+  rewriteObject,
   without,
 } from '../kube/json-fields.ts';
 import { isHostOnlyKey, memberNodeAffinity, type NodeChoice, withExclusion } from './translate-node-affinity.ts';
@@ -35,7 +36,7 @@ export function excludingNodes(pod: Pod, translated: Pod, excludedNodes: Schedul
   if (excludedNodes === undefined || spec['affinity'] === fieldsOf(translated.spec)['affinity']) return pod;
   const affinity = recordOf(spec['affinity']) ?? {};
   const nodeAffinity = withExclusion(recordOf(affinity['nodeAffinity']) ?? {}, excludedNodes);
-  return { ...pod, spec: { ...spec, affinity: { ...affinity, nodeAffinity } } as unknown as Pod['spec'] };
+  return { ...pod, spec: rewriteObject(pod.spec, (own) => ({ ...own, affinity: { ...affinity, nodeAffinity } })) };
 }
 
 function replace(record: JsonRecord, key: string, value: unknown): JsonRecord {

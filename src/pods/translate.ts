@@ -8,7 +8,7 @@ import type { ServiceVariable } from './service-env.ts';
 import { rewriteEphemeralVolumes } from './translate-claims.ts';
 import { withMemberConstraints } from './translate-constraints.ts';
 import { type ContainerContext, rewriteContainers } from './translate-containers.ts';
-import { fieldsOf, type JsonRecord, recordOf, rewriteField, without } from '../kube/json-fields.ts';
+import { fieldsOf, type JsonRecord, recordOf, rewriteField, rewriteObject, without } from '../kube/json-fields.ts';
 import { copiedLabels, memberMetadata } from './translate-metadata.ts';
 import { type Refusal, refusalOfPod } from './translate-refusals.ts';
 import { rewriteScheduling, type SchedulingContext } from './translate-scheduling.ts';
@@ -88,14 +88,14 @@ export function translatePod(hostPod: Pod, context: TranslateContext): Translati
     [APPLIED_ANNOTATION]: appliedAtCreation(hostPod),
     ...(serviceAccountMode === 'None' ? {} : { [SERVICE_ACCOUNT_MODE]: serviceAccountMode }),
   });
-  const pod = {
-    ...without(fieldsOf(hostPod), ['status']),
+  const pod = rewriteObject(hostPod, (own) => ({
+    ...without(own, ['status']),
     apiVersion: 'v1',
     kind: 'Pod',
     metadata,
     spec,
-  };
-  return { kind: 'pod', pod: pod as unknown as Pod };
+  }));
+  return { kind: 'pod', pod };
 }
 
 /**
@@ -105,11 +105,10 @@ export function translatePod(hostPod: Pod, context: TranslateContext): Translati
 export function translateScheduling(hostPod: Pod, context: TranslateContext): Translation {
   const refusal = refusalOfPod(hostPod, injectedTokenVolumes(recordOf(hostPod.spec) ?? {}), context);
   if (refusal !== undefined) return { kind: 'refused', ...refusal };
-  const own = withMemberConstraints(
-    { ...without(fieldsOf(hostPod.spec), HOST_SPEC), ...memberPriority(hostPod, context) },
-    hostPod,
-  );
-  const spec = rewriteScheduling(own, schedulingContext(hostPod, context)) as unknown as Pod['spec'];
+  const spec = rewriteObject(hostPod.spec, (own) => {
+    const kept = { ...without(own, HOST_SPEC), ...memberPriority(hostPod, context) };
+    return rewriteScheduling(withMemberConstraints(kept, hostPod), schedulingContext(hostPod, context));
+  });
   const { name } = hostPod.metadata;
   const labels = copiedLabels(hostPod) as Record<string, string>;
   return { kind: 'pod', pod: { metadata: { name, namespace: context.memberNamespace, labels }, spec } };

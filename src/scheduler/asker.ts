@@ -20,9 +20,11 @@ export class Asker {
 
   /**
    * A moment for what came in while this process was busy with other things, or with the answer: that it hung up is heard of only then, and
-   * an answer is sent as well into a connection that its other end has closed.
+   * an answer is sent as well into a connection that its other end has closed. What came in during a poll phase is read in the next one,
+   * which may be only after the first of the two.
    */
   async listen(): Promise<void> {
+    await setImmediate();
     await setImmediate();
     if (this.#response.socket?.writable !== true) this.#hungUp.abort();
   }

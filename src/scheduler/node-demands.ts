@@ -1,10 +1,10 @@
 import { NOT_READY_TAINT, UNREACHABLE_TAINT, VIRTUAL_NODE_TAINT } from '../api/marks.ts';
-import type { Node, Pod, PodSpec } from '../kube/core-v1.ts';
+import type { Node, Pod } from '../kube/core-v1.ts';
 import { matchesNodeSelectorTerms, nodeIsChosenBy } from '../kube/node-selector.ts';
 import { firstUntolerated, type Taint, taintInWords, toleratesForGood } from '../kube/taints.ts';
 import { givesToleration } from '../placement/namespace-burst.ts';
 import { withMemberConstraints } from '../pods/translate-constraints.ts';
-import { fieldsOf } from '../kube/json-fields.ts';
+import { rewriteObject } from '../kube/json-fields.ts';
 
 /** What a pod itself says of virtual nodes, beside any policy. */
 
@@ -52,7 +52,7 @@ export function asksForItself(pod: Pod, node: Node, namespaceLabels?: Readonly<R
   const tolerates = (pod.spec.tolerations ?? []).some(({ key }) => key === VIRTUAL_NODE_TAINT);
   if (tolerates && !givesToleration(namespaceLabels)) return true;
   // Admission may have opened its selectors to all virtual nodes; what it asked for itself counts.
-  const spec = withMemberConstraints(fieldsOf(pod.spec), pod) as unknown as PodSpec;
+  const spec = rewriteObject(pod.spec, (own) => withMemberConstraints(own, pod));
   return choosesNodes({ spec }) && !choosesRealNodes({ spec }, node);
 }
 

@@ -58,6 +58,8 @@ export class Nominees {
     ...atMost(MOST),
     dispose: ({ victims }, uid) => this.#unname(uid, victims),
   });
+  /** What no scheduler heard of, with what it had taken the place of. */
+  readonly #unheard = new WeakMap<Asked, Asked | undefined>();
   /** By UID of a victim, the UIDs of the pods that it was named for. */
   readonly #namedFor = new Map<string, Set<string>>();
   /** By UID. */
@@ -73,19 +75,20 @@ export class Nominees {
 
   /**
    * Others are about to be evicted for the pod. Which of these nodes it gets stands in its status in a moment.
-   * @returns to be called when nobody is evicted after all, as no scheduler heard of it
+   * @returns to be called when nobody is evicted after all, as no scheduler heard of it: what was named for the pod before counts again
    */
   asked(pod: Pod, victims: ReadonlyMap<string, readonly string[]>): () => void {
     const { uid: own = '' } = pod.metadata;
+    const former = this.#asked.peek(own);
     const asked = { pod, victims, at: this.#o.monotonic() };
-    this.#asked.set(own, asked);
-    for (const victim of [...victims.values()].flat()) {
-      const askers = this.#namedFor.get(victim);
-      if (askers === undefined) this.#namedFor.set(victim, new Set([own]));
-      else askers.add(own);
-    }
+    this.#name(own, asked);
     return () => {
-      if (this.#asked.peek(own) === asked) this.#asked.delete(own);
+      this.#unheard.set(asked, former);
+      if (this.#asked.peek(own) !== asked) return;
+      let heard = former;
+      while (heard !== undefined && this.#unheard.has(heard)) heard = this.#unheard.get(heard);
+      if (heard === undefined) this.#asked.delete(own);
+      else this.#name(own, heard);
     };
   }
 
@@ -227,6 +230,15 @@ export class Nominees {
     if (now >= this.#gangsAgainAt || wasAsked || heldRooms.gangsBelow(priorityOf(asking)).length === 0)
       return undefined;
     return this.#gangsAgainAt - now;
+  }
+
+  #name(own: string, asked: Asked): void {
+    this.#asked.set(own, asked);
+    for (const victim of [...asked.victims.values()].flat()) {
+      const askers = this.#namedFor.get(victim);
+      if (askers === undefined) this.#namedFor.set(victim, new Set([own]));
+      else askers.add(own);
+    }
   }
 
   #unname(own: string, victims: Asked['victims']): void {

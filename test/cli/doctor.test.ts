@@ -96,7 +96,7 @@ describe('the host', () => {
 
   it('has our kinds as this program knows them', () => {
     const stored = KINDS.map((kind) => {
-      const crd = structuredClone(customResourceDefinition(kind)) as unknown as KubeObject & { status?: object };
+      const crd = structuredClone<KubeObject & { status?: object }>(customResourceDefinition(kind));
       crd.status = { conditions: [condition('Established', 'True')] };
       return crd;
     });

@@ -92,6 +92,20 @@ it('that a cluster with too much to do holds up does not blame a budget', async 
   expect(terminal.stdout).not.toContain('drained');
 });
 
+it('in a dry run of a cluster that goes on having too much to do ends, and says of how many pods it does not know', async () => {
+  let asked = 0;
+  api.fault = ({ path }) => {
+    if (!path.endsWith('/eviction')) return undefined;
+    asked += 1;
+    return { code: 429, reason: 'TooManyRequests' };
+  };
+  expect(await drain('--dry-run=server')).toBe(1);
+  expect(asked).toBe(4);
+  const notes = terminal.notes.join('\n');
+  expect(notes).toContain('error: it is not known of 1 pod of east whether they may go\nreason: the API server, or a');
+  expect(terminal.stdout).not.toContain('drained');
+});
+
 it('that a webhook denies says what it said, whatever its code', async () => {
   const message = 'admission webhook "keep.example" denied the request: not on Fridays';
   api.fault = ({ path }) =>

@@ -81,6 +81,32 @@ test('victims are named for the pod that was asked about last and lives, for a m
   expect(named(pod('c'))).toEqual([]);
 });
 
+test('where no scheduler heard of the victims that were named last, those that one heard of before count again', () => {
+  const capacityOf = (): VirtualNodeCapacity => countedRoom('east', () => 1);
+  const monotonic = (): number => 0;
+  const heldRooms = new HeldRooms(capacityOf, monotonic);
+  const options = { capacityOf, heldRooms, isVirtual: () => true, podsOn: () => [], nominationOf: () => undefined };
+  const nominees = new Nominees({ ...options, monotonic });
+  const named = (): string[] => ['v1', 'v2', 'v3'].filter(nominees.namedForOthers(pod('c')));
+  const name = (victim: string): (() => void) => nominees.asked(pod('a'), new Map([['east', [victim]]]));
+  const takeBackFirst = name('v1');
+  const takeBackSecond = name('v2');
+  takeBackSecond();
+  expect(named()).toEqual(['v1']);
+  const takeBackThird = name('v2');
+  const takeBackLast = name('v3');
+  takeBackThird();
+  expect(named()).toEqual(['v3']);
+  takeBackLast();
+  expect(named()).toEqual(['v1']);
+  takeBackFirst();
+  expect(named()).toEqual([]);
+  const takeBackOfGone = name('v1');
+  nominees.gone('a');
+  takeBackOfGone();
+  expect(named()).toEqual([]);
+});
+
 describe('gangs that hold room for so many pods that to lift them takes long', () => {
   let now: number;
   let heldRooms: HeldRooms;

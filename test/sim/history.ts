@@ -8,6 +8,7 @@ import type { Plan } from './plan.ts';
 import { Random } from './random.ts';
 import { Scene } from './scene.ts';
 import type { Change } from './sim-cluster.ts';
+import { isOfProgram } from './sim-process.ts';
 import { STEPS } from './steps.ts';
 import { PATHS } from './world.ts';
 
@@ -111,12 +112,12 @@ async function converge(scene: Scene, say: (line: string) => void): Promise<void
   const needless = world.changes
     .slice(before)
     .filter(
-      ({ by, path, type }) => by.includes('#') && (!isHeartbeat(path) || (resting.has(path) && type !== 'DELETED')),
+      ({ by, path, type }) => isOfProgram(by) && (!isHeartbeat(path) || (resting.has(path) && type !== 'DELETED')),
     );
   const [one] = needless;
   if (one === undefined) return;
   // A pod may have been found to be better off elsewhere a moment ago.
-  const isCaused = world.changes.some(({ by, at }) => !by.includes('#') && at > one.at - LATEST_WORDS_MS);
+  const isCaused = world.changes.some(({ by, at }) => !isOfProgram(by) && at > one.at - LATEST_WORDS_MS);
   if (!isCaused)
     oracles.violations.push({ oracle: 'quiet', what: `written although nothing happened: ${told(one)}`, at: one.at });
 }

@@ -19,7 +19,7 @@ import { judgeStatus } from './oracles/status-oracle.ts';
 import { asPod, exitCodes, hostUidOf, isFinal, mustRunOnce, phaseOf } from './pod-shapes.ts';
 import type { Change, SimObject } from './sim-cluster.ts';
 import type { Call } from './sim-pool.ts';
-import type { SimProcess } from './sim-process.ts';
+import { isOfProgram, placeOf, type SimProcess } from './sim-process.ts';
 import type { World } from './world.ts';
 
 /** Something happened that must never happen. */
@@ -193,11 +193,11 @@ export class Oracles {
 
   #inHost(change: Change): void {
     const { object, previous, type, path, by } = change;
-    if (object['kind'] === 'Lease' && by.includes('#') && path.includes('spillway-member-')) {
+    if (object['kind'] === 'Lease' && isOfProgram(by) && path.includes('spillway-member-')) {
       this.#renewed(change);
       const { holderIdentity } = object['spec'] as { holderIdentity?: string };
       if (type !== 'DELETED' && holderIdentity !== undefined && holderIdentity !== '') {
-        this.#identities.set(by.slice(0, by.indexOf('#')), holderIdentity);
+        this.#identities.set(placeOf(by), holderIdentity);
       }
     }
     if (object['kind'] === 'MemberCluster') {
@@ -209,7 +209,7 @@ export class Oracles {
     const { since = change.at } = this.hostPods.get(uid) ?? {};
     this.hostPods.set(uid, { path, object, gone: type === 'DELETED', by, since });
     if (type === 'ADDED') this.#latest.set(path, uid);
-    if (!by.includes('#')) return;
+    if (!isOfProgram(by)) return;
     if (type === 'DELETED') this.#removed(change);
     else if (previous !== undefined) this.#told(object, previous, by);
   }
@@ -270,7 +270,7 @@ export class Oracles {
 
   #inMember(change: Change): void {
     const { object, previous, type, by, cluster, path } = change;
-    if (by.includes('#') && object['kind'] !== 'Namespace') {
+    if (isOfProgram(by) && object['kind'] !== 'Namespace') {
       const marked = (previous ?? object).metadata.labels?.[HOST_LABEL];
       if (marked === undefined) this.#violated('I15', `${by} touches ${path} in ${cluster.name}, which is not ours`);
     }
@@ -278,7 +278,7 @@ export class Oracles {
     const uid = hostUidOf(object);
     if (uid === undefined) return;
     if (by === 'restore') this.#restored.set(object.metadata.uid, change.at);
-    if (by.includes('#') && type !== 'DELETED') this.#nodes.copied(this.hostPods.get(uid)?.object, by);
+    if (isOfProgram(by) && type !== 'DELETED') this.#nodes.copied(this.hostPods.get(uid)?.object, by);
     if (type === 'ADDED') {
       const hostPod = this.hostPods.get(uid);
       // Who acts for the member anew may not know of creations under way, where to run twice does no harm.
@@ -287,10 +287,10 @@ export class Oracles {
       const isFirst = !this.#copied.has(uid);
       this.#copied.add(uid);
       this.#makers.set(object.metadata.uid, { by, at: change.at });
-      if (by.includes('#'))
+      if (isOfProgram(by))
         this.#fencing.makes(change, hostPod?.since ?? 0, this.#kubelets.get(cluster.name)?.onSince ?? 0);
       const isEnded = this.#fencing.isOutOfService(asPod(hostPod?.object ?? object).spec.nodeName ?? '');
-      if (isFirst && !isEnded && hostPod?.gone === true && hostPod.by.includes('#') && (knew || mustRunOnce(object))) {
+      if (isFirst && !isEnded && hostPod?.gone === true && isOfProgram(hostPod.by) && (knew || mustRunOnce(object))) {
         this.#violated(
           'ghost',
           `${by} makes ${object.metadata.name} in ${cluster.name} for a host pod that ${hostPod.by} removed`,
@@ -307,7 +307,7 @@ export class Oracles {
     const asked =
       type === 'DELETED' ||
       (object.metadata.deletionTimestamp !== undefined && previous?.metadata.deletionTimestamp === undefined);
-    if (asked && by.includes('#')) this.#deletes(change, uid);
+    if (asked && isOfProgram(by)) this.#deletes(change, uid);
   }
 
   /** The program deletes a pod in a member. */

@@ -6,7 +6,8 @@ import { spawnSync } from 'node:child_process';
 import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
-import { MISTAKES, type Mistake } from './planted-mistakes.ts';
+import type { Mistake } from './mistakes/mistake.ts';
+import { MISTAKES } from './planted-mistakes.ts';
 
 /** So many histories may be needed. */
 const MOST = 2_000;

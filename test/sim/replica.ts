@@ -26,7 +26,7 @@ export class Replica {
   async start(): Promise<void> {
     const { loop, network } = this.#world;
     this.#lives += 1;
-    const life = new SimProcess(`${this.place}#${this.#lives}`, this.place);
+    const life = new SimProcess(this.place, this.#lives);
     this.process = life;
     network.processes.add(life);
     this.#stop = new AbortController();

@@ -1,3 +1,6 @@
+/** In the names of lives alone: nobody else who changes a cluster has one in theirs. */
+const LIFE = '#';
+
 /** One life of one replica of the program. When it ends nothing of it ever runs again. */
 export class SimProcess {
   readonly name: string;
@@ -13,8 +16,19 @@ export class SimProcess {
   /** Why it ended by itself. */
   failure: unknown;
 
-  constructor(name: string, place: string) {
-    this.name = name;
+  /** @param life counts the lives in that place */
+  constructor(place: string, life: number) {
+    this.name = `${place}${LIFE}${life}`;
     this.place = place;
   }
+}
+
+/** Whether a change is the program's own. `by`: who made it. */
+export function isOfProgram(by: string): boolean {
+  return by.includes(LIFE);
+}
+
+/** Where a life of the program is that changed something. */
+export function placeOf(by: string): string {
+  return by.slice(0, by.indexOf(LIFE));
 }

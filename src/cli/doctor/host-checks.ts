@@ -124,7 +124,7 @@ export function kindsPresent(kinds: readonly KindDefinition[], found: readonly K
   const check = 'kinds';
   const byName = new Map(found.map((one) => [one.metadata.name, one as Definition]));
   const findings = kinds.flatMap((kind): Finding[] => {
-    const wanted = customResourceDefinition(kind) as unknown as Definition;
+    const wanted = customResourceDefinition(kind);
     const { name } = wanted.metadata;
     const there = byName.get(name);
     const fix = `kubectl apply -f manifests/crds/${kind.resource.group}_${kind.resource.plural}.yaml`;
@@ -147,7 +147,7 @@ export function kindsPresent(kinds: readonly KindDefinition[], found: readonly K
   return findings.length > 0 ? findings : [ok(check, `all ${kinds.length} are there, in the version of this program`)];
 }
 
-function schemaOf({ spec }: Definition): unknown {
+function schemaOf({ spec }: Pick<Definition, 'spec'>): unknown {
   return (spec?.versions ?? []).map(({ name, schema }) => ({ name, schema }));
 }
 

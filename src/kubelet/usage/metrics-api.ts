@@ -1,18 +1,11 @@
 import { ApiError, isForbidden } from '../../kube/errors.ts';
 import { parseQuantity } from '../../kube/quantity.ts';
-import type { Resource } from '../../kube/resource.ts';
-import { resourcePath } from '../../kube/resource.ts';
+import { resourceOf, resourcePath } from '../../kube/resource.ts';
 import type { UsageClient } from './member-kubelets.ts';
 import { type PodReading, type PodSample, readingOf } from './pod-reading.ts';
 import { uidOf, type UsageTarget } from './usage-target.ts';
 
-const POD_METRICS: Resource = {
-  group: 'metrics.k8s.io',
-  version: 'v1beta1',
-  kind: 'PodMetrics',
-  plural: 'pods',
-  namespaced: true,
-};
+const POD_METRICS = resourceOf('metrics.k8s.io/v1beta1', 'PodMetrics', 'pods');
 
 /** What metrics.k8s.io says about one container: an average over the time before `at`. */
 export interface ContainerUsage {

@@ -1,16 +1,10 @@
 import { MEMBER_LABEL } from '../../api/marks.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import { isForbidden, isNotFound } from '../../kube/errors.ts';
-import type { Resource } from '../../kube/resource.ts';
+import { resourceOf } from '../../kube/resource.ts';
 import { list, remove } from '../../kube/verbs.ts';
 
-const REQUESTS: Resource = {
-  group: 'certificates.k8s.io',
-  version: 'v1',
-  kind: 'CertificateSigningRequest',
-  plural: 'certificatesigningrequests',
-  namespaced: false,
-};
+const REQUESTS = resourceOf('certificates.k8s.io/v1', 'CertificateSigningRequest', 'certificatesigningrequests', false);
 
 /** Removes the requests for certificates of a member's virtual nodes, which Kubernetes would keep for an hour. */
 export async function removeSigningRequests(host: KubeClient, member: string, signal: AbortSignal): Promise<void> {

@@ -2,6 +2,7 @@ import { HOST_LABEL, HOST_NAMESPACE_ANNOTATION, HOST_UID_ANNOTATION } from '../.
 import { jsonEqual } from '../../../src/kube/json-equal.ts';
 import { asPod, isFinal } from '../pod-shapes.ts';
 import type { Change, SimObject } from '../sim-cluster.ts';
+import { isOfProgram } from '../sim-process.ts';
 import type { World } from '../world.ts';
 import { refersTo } from './references.ts';
 import type { Report } from './report.ts';
@@ -39,7 +40,7 @@ export class CopiesOracle {
     if (isHost) {
       const contents = this.#contents.get(path) ?? new Set();
       this.#contents.set(path, contents.add(JSON.stringify(object['data'])));
-    } else if (by.includes('#')) {
+    } else if (isOfProgram(by)) {
       if (type === 'DELETED') this.#removed(change, kind);
       else this.#written(change, kind);
     }

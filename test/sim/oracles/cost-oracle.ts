@@ -1,6 +1,7 @@
 import { OWN_COST_ANNOTATION } from '../../../src/placement/deletion-cost.ts';
 import { asPod } from '../pod-shapes.ts';
 import type { Change } from '../sim-cluster.ts';
+import { isOfProgram } from '../sim-process.ts';
 import type { Report } from './report.ts';
 
 /** How many writes a workload may cause, whatever happens to it, for each pod that comes, and for each that goes. */
@@ -27,7 +28,7 @@ export class CostOracle {
     if (previous === undefined || type === 'DELETED') return;
     if (asPod(object).spec.nodeName !== asPod(previous).spec.nodeName) counts.placed += 1;
     const costOf = ({ metadata }: typeof object): string | undefined => metadata.annotations?.[OWN_COST_ANNOTATION];
-    if (!by.includes('#') || costOf(object) === costOf(previous)) return;
+    if (!isOfProgram(by) || costOf(object) === costOf(previous)) return;
     counts.writes += 1;
     const { placed, gone, writes } = counts;
     if (writes <= ANYWAY + PER_PLACED * placed + PER_GONE * gone) return;

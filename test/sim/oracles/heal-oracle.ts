@@ -1,6 +1,7 @@
 import { type Released, releasedFrom } from '../../../src/api/released.ts';
 import { asPod, isFinal, isReady } from '../pod-shapes.ts';
 import type { Change, SimObject } from '../sim-cluster.ts';
+import { isOfProgram } from '../sim-process.ts';
 import { WORKLOADS } from '../workload-controllers.ts';
 import { PATHS, type World } from '../world.ts';
 import type { Report } from './report.ts';
@@ -41,7 +42,7 @@ export class HealOracle {
     const mark = releasedFrom(asPod(previous));
     const isEnding =
       object.metadata.deletionTimestamp !== undefined && previous.metadata.deletionTimestamp === undefined;
-    if (mark?.lost === true && by.includes('#')) {
+    if (mark?.lost === true && isOfProgram(by)) {
       if (isEnding) this.#ended(change, previous, mark);
       else if (releasedFrom(asPod(object)) === undefined) this.#wasGivenBack(object, mark, at);
     }

@@ -2,6 +2,7 @@ import { GANG_LABEL } from '../../../src/api/marks.ts';
 import { releasedFrom } from '../../../src/api/released.ts';
 import { asPod, isFinal, isReady } from '../pod-shapes.ts';
 import type { Change, SimObject } from '../sim-cluster.ts';
+import { isOfProgram } from '../sim-process.ts';
 import type { World } from '../world.ts';
 import { MigrationOracle } from './migration-oracle.ts';
 import type { Report } from './report.ts';
@@ -51,14 +52,14 @@ export class MovesOracle {
     if (object['kind'] === 'Pod') this.#health(change);
     const isMoved =
       object['kind'] === 'Pod' &&
-      by.includes('#') &&
+      isOfProgram(by) &&
       previous !== undefined &&
       previous.metadata.deletionTimestamp === undefined &&
       object.metadata.deletionTimestamp !== undefined &&
       !isFinal(previous) &&
       !isOut(previous);
     const isReleased =
-      object['kind'] === 'Pod' && by.includes('#') && previous !== undefined && isOut(object) && !isOut(previous);
+      object['kind'] === 'Pod' && isOfProgram(by) && previous !== undefined && isOut(object) && !isOut(previous);
     if (isReleased) this.#released(change);
     if (isMoved && hasBegun(object.metadata.uid)) this.#moved(change);
   }

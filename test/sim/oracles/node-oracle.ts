@@ -2,6 +2,7 @@ import { MEMBER_LABEL, NODE_LABEL } from '../../../src/api/marks.ts';
 import { OWN_COST_ANNOTATION } from '../../../src/placement/deletion-cost.ts';
 import { asPod, hostUidOf, isFinal } from '../pod-shapes.ts';
 import type { Change, SimObject } from '../sim-cluster.ts';
+import { isOfProgram } from '../sim-process.ts';
 import { PATHS, type World } from '../world.ts';
 import type { Report } from './report.ts';
 
@@ -27,13 +28,13 @@ export class NodeOracle {
   changed(change: Change): void {
     const { cluster, object, by, previous } = change;
     if (cluster !== this.#world.host) return;
-    if (object['kind'] === 'MemberCluster' && !by.includes('#')) {
+    if (object['kind'] === 'MemberCluster' && !isOfProgram(by)) {
       if (JSON.stringify(previous?.['spec']) !== JSON.stringify(object['spec'])) {
         this.#specs.set(object.metadata.name, change.at);
       }
     }
     if (object['kind'] === 'Node') this.#node(change);
-    if (object['kind'] === 'Pod' && by.includes('#') && !isOfWorkload(object, previous)) this.#ofOthers(object, by);
+    if (object['kind'] === 'Pod' && isOfProgram(by) && !isOfWorkload(object, previous)) this.#ofOthers(object, by);
   }
 
   /** The program makes or changes a copy of that host pod. */
@@ -52,7 +53,7 @@ export class NodeOracle {
     if (labels?.[MEMBER_LABEL] !== undefined) this.#everVirtual.add(name);
     if (type === 'DELETED' || this.#everVirtual.has(name)) this.#real.delete(name);
     else this.#real.add(name);
-    if (!by.includes('#') || previous === undefined) return;
+    if (!isOfProgram(by) || previous === undefined) return;
     if (previous.metadata.labels?.[MEMBER_LABEL] === undefined && !path.endsWith(`/${previous.metadata.name}/status`)) {
       this.#report('I12', `${by} changes ${path}, which is not ours`);
     }

@@ -3,6 +3,7 @@ import { GPU, standsFor } from '../crowded.ts';
 import { asPod, hostUidOf, isFinal } from '../pod-shapes.ts';
 import { memberOf, type Need, needOf } from '../room.ts';
 import type { Change, SimCluster, SimObject } from '../sim-cluster.ts';
+import { isOfProgram } from '../sim-process.ts';
 import type { World } from '../world.ts';
 import type { Report } from './report.ts';
 
@@ -31,7 +32,7 @@ export class OversoldOracle {
   }
 
   changed({ object, previous, cluster, at, by, type }: Change): void {
-    if (by.includes('#') && !this.#begun.has(by)) {
+    if (isOfProgram(by) && !this.#begun.has(by)) {
       this.#begun.add(by);
       this.#begunAt = at;
     }

@@ -1,6 +1,7 @@
 import { releasedFrom, TEMPLATE_HASH } from '../../../src/api/released.ts';
 import { asPod, isFinal, isReady } from '../pod-shapes.ts';
 import type { Change, SimObject } from '../sim-cluster.ts';
+import { isOfProgram } from '../sim-process.ts';
 import { PATHS, type World } from '../world.ts';
 import { WORKLOADS } from '../workload-controllers.ts';
 import type { Report } from './report.ts';
@@ -30,7 +31,7 @@ export class ReleasesOracle {
   changed(change: Change): void {
     const { cluster, object, previous, by } = change;
     if (cluster !== this.#world.host) return;
-    if (object['kind'] === 'Pod' && previous !== undefined && by.includes('#')) this.#judge(change, previous);
+    if (object['kind'] === 'Pod' && previous !== undefined && isOfProgram(by)) this.#judge(change, previous);
     this.#note(change);
   }
 

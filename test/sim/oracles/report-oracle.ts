@@ -1,5 +1,6 @@
 import { isJsonObject, jsonEqual, type JsonObject } from '../../../src/kube/json-equal.ts';
 import type { Change, SimObject } from '../sim-cluster.ts';
+import { isOfProgram } from '../sim-process.ts';
 import type { Report } from './report.ts';
 
 /** So often within that time (ms) may be said of a Node what was said before: a report that is sent again, or one of each of two lives. */
@@ -17,7 +18,7 @@ export class ReportOracle {
   }
 
   changed({ object, previous, by, at, type }: Change): void {
-    if (object['kind'] !== 'Node' || type !== 'MODIFIED' || previous === undefined || !by.includes('#')) return;
+    if (object['kind'] !== 'Node' || type !== 'MODIFIED' || previous === undefined || !isOfProgram(by)) return;
     // What is written beside the status has other reasons.
     if (!jsonEqual(object.metadata.annotations, previous.metadata.annotations)) return;
     if (!jsonEqual(facts(object), facts(previous))) return;

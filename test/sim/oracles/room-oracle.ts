@@ -5,7 +5,7 @@ import { asPod } from '../pod-shapes.ts';
 import type { SchedulingJudge } from '../preempting/evictions.ts';
 import { fitsBehind, isSettled, memberOf, ruleOf } from '../room.ts';
 import type { Change, SimObject } from '../sim-cluster.ts';
-import type { SimProcess } from '../sim-process.ts';
+import { isOfProgram, type SimProcess } from '../sim-process.ts';
 import type { World } from '../world.ts';
 import type { Report } from './report.ts';
 
@@ -40,7 +40,7 @@ export class RoomOracle implements SchedulingJudge {
   }
 
   changed({ object, previous, cluster, at, by, type }: Change): void {
-    if (by.includes('#') && !this.#begun.has(by)) this.#begun.set(by, at);
+    if (isOfProgram(by) && !this.#begun.has(by)) this.#begun.set(by, at);
     if (object['kind'] !== 'Pod') return;
     const { uid } = object.metadata;
     if (cluster !== this.#world.host) {

@@ -1,0 +1,70 @@
+import type { Mistake } from './mistake.ts';
+
+/** With pods that leave a cluster, and those that take their places. */
+export const MOVE_MISTAKES: readonly Mistake[] = [
+  {
+    name: 'replace-what-must-not-run-twice',
+    theme: 'moves',
+    edits: [
+      {
+        file: 'descheduler/replaceable.ts',
+        from: "const REPLACING_AT_ONCE = new Set(['apps/ReplicaSet', '/ReplicationController']);",
+        to: "const REPLACING_AT_ONCE = new Set(['apps/ReplicaSet', '/ReplicationController', 'apps/StatefulSet', 'batch/Job']);",
+      },
+    ],
+  },
+  {
+    name: 'move-out-of-members-that-answer',
+    theme: 'moves',
+    edits: [
+      {
+        file: 'placement/lost-members.ts',
+        from: 'return reachable === false && mayBeLost;',
+        to: 'return reachable !== undefined;',
+      },
+      {
+        file: 'placement/lost-members.ts',
+        from: 'const gone = asked.filter(({ reachable, answers }) => reachable === false && !answers);',
+        to: 'const gone = asked.filter(isLost);',
+      },
+      {
+        file: 'placement/lost-members.ts',
+        from: 'const LARGEST_PART = 0.55;',
+        to: 'const LARGEST_PART = 2;',
+      },
+    ],
+  },
+  {
+    name: 'end-what-is-not-replaced',
+    theme: 'moves',
+    edits: [
+      {
+        file: 'descheduler/release-rules.ts',
+        from: '  if (others < wanted(one)) return undefined;',
+        to: "  if (others >= -1) return evicted(one, 'Replaced');",
+      },
+    ],
+  },
+  {
+    name: 'forget-what-was-released',
+    theme: 'moves',
+    edits: [
+      {
+        file: 'descheduler/descheduler.ts',
+        from: '      podCame: seen,\n      podChanged: changed,',
+        to: '      podCame: () => undefined,\n      podChanged: changed,',
+      },
+    ],
+  },
+  {
+    name: 'give-a-cost-that-others-can-get-below',
+    seed: 1418,
+    edits: [
+      {
+        file: 'descheduler/heal-choice.ts',
+        from: '    replacement: isSaid ? undefined : FIRST_TO_GO,\n',
+        to: '    replacement: isSaid ? undefined : -1,\n',
+      },
+    ],
+  },
+];

@@ -1,0 +1,120 @@
+import type { Mistake } from './mistake.ts';
+
+/** With where pods may go, and with answers to schedulers. */
+export const PLACEMENT_MISTAKES: readonly Mistake[] = [
+  {
+    name: 'answer-schedulers-with-an-error',
+    seed: 6,
+    edits: [
+      {
+        file: 'scheduler/extender-server.ts',
+        from: '    response.status(200).json(refusalTo(verb, why));\n',
+        to: '    response.status(500).json(refusalTo(verb, why));\n',
+      },
+    ],
+  },
+  {
+    name: 'give-gangs-up-by-an-old-status',
+    theme: 'gangs',
+    edits: [
+      {
+        file: 'scheduler/gangs/gang-keeper.ts',
+        from: 'this.#judgeFrom = clock() + followedMs;',
+        to: 'this.#judgeFrom = clock() - followedMs;',
+      },
+      {
+        file: 'scheduler/gangs/gang-keeper.ts',
+        from: 'const hasNode = await places.hasNode(pod, signal);',
+        to: 'const hasNode = signal.aborted ? undefined : false;',
+      },
+    ],
+  },
+  {
+    name: 'wait-for-those-that-succeeded',
+    theme: 'gangs',
+    edits: [
+      {
+        file: 'scheduler/gangs/gang.ts',
+        from: '  const succeeded = succeededKin(pods, all.filter(isFinished));\n',
+        to: '  const succeeded = 0 * succeededKin(pods, all.filter(isFinished));\n',
+      },
+    ],
+  },
+  {
+    name: 'believe-that-a-gang-has-its-place',
+    theme: 'tenants',
+    edits: [
+      {
+        file: 'placement/gang-order.ts',
+        from: 'tier.whyNot(cluster) ?? whyNoShare(cluster) ?? whyFull(cluster),',
+        to: 'whyFull(cluster),',
+      },
+    ],
+  },
+  {
+    name: 'pass-over-daemon-sets-of-any-group',
+    theme: 'tenants',
+    edits: [
+      {
+        file: 'scheduler/daemon-pod.ts',
+        from: '  if (owner === undefined || !isDaemonSet(owner)) return false;\n',
+        to: "  if (owner?.kind === 'DaemonSet') return true;\n  if (owner === undefined || !isDaemonSet(owner)) return false;\n",
+      },
+    ],
+  },
+  {
+    name: 'take-owners-that-are-not-known-for-none',
+    theme: 'tenants',
+    edits: [
+      {
+        file: 'scheduler/extender.ts',
+        from: '    if (missing !== undefined && view.nodes.anyVirtualNode() !== undefined) {\n',
+        to: '    if (missing !== undefined && nodeNames.length < 0) {\n',
+      },
+      {
+        file: 'scheduler/owner-directory.ts',
+        from: '    if (missing === undefined) return undefined;\n    const started',
+        to: '    if (missing !== undefined) return missing.owner;\n    if (missing === undefined) return undefined;\n    const started',
+      },
+    ],
+  },
+  {
+    name: 'wait-half-a-second-for-each-owner',
+    theme: 'tenants',
+    edits: [
+      {
+        file: 'scheduler/wait-budget.ts',
+        from: '    const taken = Math.min(ms, this.#left);\n',
+        to: '    const taken = ms;\n',
+      },
+      {
+        file: 'scheduler/owner-look-up.ts',
+        from: '    if (resource === undefined || isTooSoon || this.#underWay >= AT_ONCE) return;\n',
+        to: '    if (resource === undefined || isTooSoon || this.#underWay >= 0) return;\n',
+      },
+    ],
+  },
+  {
+    name: 'forget-pods-whose-volumes-are-made',
+    seed: 926,
+    theme: 'tenants',
+    edits: [
+      {
+        file: 'scheduler/attempts.ts',
+        from: '  static readonly HOLD_MS = 15 * 60_000;\n',
+        to: '  static readonly HOLD_MS = 10_000;\n',
+      },
+    ],
+  },
+  {
+    name: 'go-to-members-reserved-for-others',
+    theme: 'tenants',
+    edits: [
+      {
+        file: 'placement/candidates.ts',
+        from: '  const taint = whyTainted(cluster, placement.tolerations);\n',
+        to: '  const taint = 0 < 1 ? undefined : whyTainted(cluster, placement.tolerations);\n',
+      },
+    ],
+  },
+];

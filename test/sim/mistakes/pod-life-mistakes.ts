@@ -1,0 +1,148 @@
+import type { Mistake } from './mistake.ts';
+
+/** The last look before a write would stop what decides wrongly: where a mistake is to show, it is blind. */
+const NO_GUARDS = {
+  file: 'pods/pod-writes.ts',
+  from: '    if (violation !== undefined) throw invariants.violated(violation.invariant, violation.what, about);\n',
+  to: '    void violation;\n',
+};
+const NO_SYNC_GUARD = {
+  file: 'pods/pod-writes.ts',
+  from: '    if (!hostPods.hasSynced || (!member.pods.hasSynced && !isFenced)) {',
+  to: '    if (hostPods === undefined) {',
+};
+
+/** Nothing is written down before a creation is sent. */
+const NO_WRITE_AHEAD = {
+  file: 'pods/creation-intent.ts',
+  from: '  const { restartPolicy } = spec;\n',
+  to: '  const { restartPolicy } = spec;\n  if (restartPolicy !== undefined) return false;\n',
+};
+
+/** With the life of a pod and its copy: made twice, deleted without reason, forgotten. */
+export const POD_LIFE_MISTAKES: readonly Mistake[] = [
+  {
+    name: 'delete-on-absence',
+    edits: [
+      {
+        file: 'pods/collect-pod.ts',
+        from: '  const { memory, monotonic } = options;\n',
+        to: "  const { memory, monotonic } = options;\n  if (monotonic() > 0) return { delete: true, evidence: { of: memberPod.metadata.labels?.[UID_LABEL] ?? '', says: 'deletion-watched' }, gracePeriodSeconds: undefined };\n",
+      },
+    ],
+  },
+  {
+    name: 'create-a-finished-pod-again',
+    edits: [
+      NO_GUARDS,
+      {
+        file: 'pods/decide.ts',
+        from: '  if (isFinished(hostPod)) return finished(own, facts);\n',
+        to: "  if (isFinished(hostPod) && own === undefined) return { do: 'create', hostPod };\n  if (isFinished(hostPod)) return finished(own, facts);\n",
+      },
+    ],
+  },
+  {
+    name: 'adopt-a-stranger',
+    edits: [
+      NO_GUARDS,
+      {
+        file: 'pods/decide.ts',
+        from: '  const own = ours ? memberPod : undefined;\n',
+        to: '  const own = memberPod;\n',
+      },
+    ],
+  },
+  {
+    name: 'act-before-sync',
+    seed: 13,
+    edits: [
+      NO_GUARDS,
+      NO_SYNC_GUARD,
+      {
+        file: 'pods/decide.ts',
+        from: "  if (facts.frozen !== undefined) return { do: 'wait', why: facts.frozen };\n",
+        to: "  if (facts.frozen !== undefined && facts.frozen !== 'the caches are not complete yet') return { do: 'wait', why: facts.frozen };\n",
+      },
+      {
+        file: 'pods/pod-controller.ts',
+        from: '      await Promise.all([hostPods.whenSynced(signal), member.pods.whenSynced(signal)]).catch(() => undefined);\n',
+        to: '',
+      },
+    ],
+  },
+  {
+    name: 'forget-a-deletion',
+    edits: [
+      {
+        file: 'pods/decide.ts',
+        from: "  return { do: 'collect', memberPod, deletionSeen: facts.hostDeletionSeen(uid) };\n",
+        to: "  return facts.hostDeletionSeen(uid) ? { do: 'collect', memberPod, deletionSeen: true } : { do: 'nothing' };\n",
+      },
+    ],
+  },
+  {
+    name: 'forget-what-was-made',
+    edits: [NO_GUARDS, NO_WRITE_AHEAD],
+  },
+  {
+    name: 'give-up-an-unanswered-creation',
+    theme: 'creations',
+    edits: [
+      NO_GUARDS,
+      {
+        file: 'pods/unanswered-creation.ts',
+        from: 'until: Math.max(same?.until ?? 0, now + openMs),',
+        to: 'until: now + 0 * openMs,',
+      },
+      { file: 'pods/unanswered-creation.ts', from: 'until: now + OPEN_CREATION_MS,', to: 'until: now,' },
+    ],
+  },
+  {
+    name: 'forget-in-one-life-what-was-made',
+    edits: [
+      NO_GUARDS,
+      NO_WRITE_AHEAD,
+      {
+        file: 'pods/catch-up.ts',
+        from: '  else if (memory.created?.uid !== uid) memory.created = { of, uid, at: now };\n',
+        to: '  else delete memory.created;\n',
+      },
+    ],
+  },
+  {
+    name: 'delete-however-many-are-missing',
+    edits: [
+      {
+        file: 'pods/deletion-breaker.ts',
+        from: 'if (this.#permits.size >= Math.max(5, Math.floor(total / 10))) {',
+        to: 'if (total < 0) {',
+      },
+    ],
+  },
+  {
+    name: 'forget-that-deletions-are-held-back',
+    seed: 8325,
+    theme: 'vanishing',
+    edits: [
+      {
+        file: 'manager/held-deletions.ts',
+        from: '    this.#breakerOpen = wasBreakerOpen(acting.member().status);\n',
+        to: '    this.#breakerOpen = wasBreakerOpen(undefined);\n',
+      },
+    ],
+  },
+  {
+    name: 'end-without-writing-it-down',
+    seed: 39,
+    theme: 'fencing',
+    edits: [
+      NO_GUARDS,
+      {
+        file: 'pods/pod-ending.ts',
+        from: '    if (!(await fencing.tell(hostPod, signal))) {',
+        to: '    if (hostPod === undefined) {',
+      },
+    ],
+  },
+];
