@@ -23,6 +23,7 @@ import type { ManifestObject } from './manifests.ts';
 import { memberFlags, withMember, type MemberFlags } from './member-flags.ts';
 import { kindsOfOthers } from './multi-cluster-kinds.ts';
 import { checkLimitsOfOwner } from './owner-limits.ts';
+import { roomInWords } from './room-text.ts';
 import type { ClusterFlags } from './viewer-access.ts';
 import { MissingRight, type Viewer } from './viewer.ts';
 import { waitFor, type Look } from './wait-for.ts';
@@ -175,8 +176,7 @@ async function join(cli: Cli, joining: Joining): Promise<ExitCode> {
   terminal.note(`credentials and MemberCluster in the host (context ${host.context})`);
   await applyAll(host, [credentials, joined.object], dryRun, terminal);
   const { status } = await untilReady(cli, host, name, flags.timeout * 1000);
-  const { cpu = '0', memory = '0', pods = '0' } = status?.allocatable ?? {};
-  terminal.out(`${name} is Ready: room for ${cpu} CPUs, ${memory} of memory, ${pods} pods\n`);
+  terminal.out(`${name} is Ready: room for ${roomInWords(status?.allocatable)}\n`);
   return EXIT.ok;
 }
 
