@@ -259,14 +259,6 @@ describe('join', () => {
     expect((await secretOf('member-east')).metadata.resourceVersion).toBe(before.metadata.resourceVersion);
   });
 
-  test('with a way to the member that leads nowhere does not say that it is ready, and mends it when it is right again', async () => {
-    const words = ['join', 'east', '--member-context', 'east'];
-    const nowhere = await attempt(...words, '--proxy-url', 'http://127.0.0.1:9', '--timeout', '15');
-    expect(nowhere.stdout).not.toContain('is Ready');
-    expect([nowhere.code, nowhere.stderr]).toEqual([1, expect.stringContaining('ProxyFailed') as string]);
-    expect((await run(...words)).at(-1)).toMatch(/^east is Ready/);
-  });
-
   test('the token is renewed by the account itself, with the rights that both clusters grant', async () => {
     const before = await secretOf('member-east');
     const text = (key: string): string => Buffer.from(before.data[key] ?? '', 'base64').toString();
