@@ -32,6 +32,13 @@ export const memberClusterStatus = z
       .string()
       .exactOptional()
       .describe('UID of the kube-system namespace of the member, pinned at first contact.'),
+    credentialsVersion: z
+      .string()
+      .max(253)
+      .exactOptional()
+      .describe(
+        'resourceVersion of the Secret by whose content the member was asked last: what the conditions say is found out by that.',
+      ),
     allocatable: quantityMap().exactOptional().describe('What all virtual nodes of the member offer together.'),
     largestFreeSlot: quantityMap()
       .exactOptional()

@@ -8,6 +8,7 @@ import { EXIT } from './exit-code.ts';
 import { readFleet } from './fleet.ts';
 import { clusterFlags, outputFlags, watchFlag, type OutputFlags, type WatchFlags } from './flags.ts';
 import { listed, type Listing } from './output.ts';
+import { bytes, cores } from './room-text.ts';
 import type { Column } from './table.ts';
 import type { ClusterFlags } from './viewer-access.ts';
 import type { Viewer } from './viewer.ts';
@@ -101,18 +102,4 @@ export function clusterColumns(now: number): Column<ClusterSummary>[] {
 function share(offered: Room | null, free: Room | null, text: (room: Room) => string): string {
   if (offered === null) return '0/0';
   return `${free === null ? '?' : text(free)}/${text(offered)}`;
-}
-
-/** Cores with one figure behind the point, rounded down: what is shown as free is free. */
-function cores(cpu: number): string {
-  return cpu >= 100 ? String(Math.floor(cpu)) : String(Math.floor(cpu * 10) / 10);
-}
-
-const UNITS = ['', 'Ki', 'Mi', 'Gi', 'Ti', 'Pi'];
-
-/** Bytes in the largest binary unit that leaves three figures, rounded down. */
-function bytes(amount: number): string {
-  let [value, unit] = [amount, 0];
-  while (value >= 1000 && unit < UNITS.length - 1) [value, unit] = [value / 1024, unit + 1];
-  return `${value >= 10 || unit === 0 ? Math.floor(value) : Math.floor(value * 10) / 10}${UNITS[unit] ?? ''}`;
 }

@@ -1,10 +1,7 @@
 import { InvalidArgumentError, type Command } from 'commander';
 import { hostIdOf } from '../api/marks.ts';
 import { MEMBER_CLUSTERS } from '../api/member-cluster.ts';
-import { conditionOf, isReady } from '../kube/conditions.ts';
-import type { Node } from '../kube/core-v1.ts';
 import { proxyInWords } from '../kube/proxy.ts';
-import { NODES } from '../kube/resource.ts';
 import { applyAll } from './apply.ts';
 import { CliError } from './cli-error.ts';
 import { clusterUidOf } from './cluster-uid.ts';
@@ -12,20 +9,20 @@ import type { Cli } from './cli.ts';
 import { EXIT, type ExitCode } from './exit-code.ts';
 import { clusterFlags, dryRunFlag, seconds, type DryRunFlags } from './flags.ts';
 import { versionOf } from './host-version.ts';
-import { SYSTEM_NAMESPACE } from './installation.ts';
 import { memberCredentials, memberEndpoint, secretOf } from './member-credentials.ts';
 import { grantRecords, recordOf, type GrantRecord } from './grant-record.ts';
 import { joinedMember, type KnownMember } from './joined-member.ts';
 import { labelsToKeep, stillLent, withLabels } from './lent-namespaces.ts';
+import { untilMemberReady } from './member-ready.ts';
 import { nameOf } from './known-kinds.ts';
 import { grantedObjects, MEMBER_ACCOUNT, optionalGrants, type Grant } from './member-grant.ts';
 import type { ManifestObject } from './manifests.ts';
 import { memberFlags, withMember, type MemberFlags } from './member-flags.ts';
 import { kindsOfOthers } from './multi-cluster-kinds.ts';
 import { checkLimitsOfOwner } from './owner-limits.ts';
+import { roomInWords } from './room-text.ts';
 import type { ClusterFlags } from './viewer-access.ts';
-import { MissingRight, type Viewer } from './viewer.ts';
-import { waitFor, type Look } from './wait-for.ts';
+import type { Viewer } from './viewer.ts';
 
 interface Flags extends MemberFlags, DryRunFlags {
   server?: string;
@@ -174,9 +171,8 @@ async function join(cli: Cli, joining: Joining): Promise<ExitCode> {
   const credentials = await memberCredentials({ host, member, secret, isOfMember, endpoint, terminal });
   terminal.note(`credentials and MemberCluster in the host (context ${host.context})`);
   await applyAll(host, [credentials, joined.object], dryRun, terminal);
-  const { status } = await untilReady(cli, host, name, flags.timeout * 1000);
-  const { cpu = '0', memory = '0', pods = '0' } = status?.allocatable ?? {};
-  terminal.out(`${name} is Ready: room for ${cpu} CPUs, ${memory} of memory, ${pods} pods\n`);
+  const { status } = await untilMemberReady(cli, host, { name, secret }, flags.timeout * 1000);
+  terminal.out(`${name} is Ready: room for ${roomInWords(status?.allocatable)}\n`);
   return EXIT.ok;
 }
 
@@ -257,33 +253,6 @@ function checkFlags(lend: readonly string[], { allowPrivileged = false, quota, n
     fix: 'label the namespace in the member: kubectl label --overwrite namespace NAMESPACE pod-security.kubernetes.io/enforce=privileged',
     page: 'concepts/virtual-nodes.md#what-pods-may-do-to-nodes-of-a-member',
   });
-}
-
-/** A member may have no room at all: it is waited for so long after the node is Ready, in ms. */
-const ROOM_MS = 10_000;
-
-async function untilReady(cli: Cli, host: Viewer, name: string, timeoutMs: number): Promise<KnownMember> {
-  let readySince: number | undefined;
-  const look = async (): Promise<Look<KnownMember>> => {
-    const member = await host.get<KnownMember>(MEMBER_CLUSTERS, { name });
-    const { status, metadata } = member;
-    const ready = conditionOf(member, 'Ready');
-    if (ready === undefined || status?.observedGeneration !== metadata.generation) {
-      return { waitingFor: `the manager to look at ${name} (it runs? kubectl get pods -n ${SYSTEM_NAMESPACE})` };
-    }
-    if (ready.status !== 'True') return { waitingFor: `${name} is not Ready: ${ready.reason}: ${ready.message}` };
-    const nodes = await host.tryList<Node>(NODES, { labelSelector: `spillway.dev/member=${name}` });
-    if (nodes instanceof MissingRight) return { value: member };
-    const waiting = nodes.find((node) => !isReady(node));
-    if (nodes.length === 0 || waiting !== undefined)
-      return { waitingFor: `node ${waiting?.metadata.name ?? name} is not Ready yet` };
-    readySince ??= performance.now();
-    const isKnown = Number(status?.allocatable?.pods ?? 0) > 0;
-    if (!isKnown && performance.now() - readySince < ROOM_MS) return { waitingFor: `what room there is in ${name}` };
-    return { value: member };
-  };
-  const fix = `see kubectl describe membercluster ${name}; what is applied stays, and this command can be repeated`;
-  return await waitFor(cli.terminal, `${name} is Ready`, timeoutMs, look, fix);
 }
 
 function collect(text: string, before: string[]): string[] {

@@ -15,7 +15,7 @@ import { stringifyJson } from './json.ts';
 import { LARGEST_REFUSAL, openFramed, readFramed, readUpTo } from './framed-stream.ts';
 import { openStream } from './stream-exchange.ts';
 import { withQuery, type KubeRequest, type StreamResponse } from './request.ts';
-import { retryDelayMs } from './retry-policy.ts';
+import { retryDelayMs, tellingError } from './retry-policy.ts';
 import { transportError } from './transport-failure.ts';
 import { Transport } from './transport.ts';
 
@@ -239,6 +239,7 @@ export class KubeClient {
     const where = this.#where(r);
     const safe = r.retry ?? where.method === 'GET';
     const deadline = monotonic() + (r.deadlineMs ?? DEFAULT_DEADLINE_MS);
+    let before: unknown;
     for (let attempt = 0; ; attempt++) {
       try {
         return read(where, await this.#once(r, where, deadline));
@@ -247,8 +248,9 @@ export class KubeClient {
         const delay =
           r.retry === false ? undefined : retryDelayMs({ error, attempt, safe, remainingMs, random: Math.random() });
         if (delay === undefined) {
-          throw error;
+          throw tellingError(error, before);
         }
+        before = error;
         this.#logger?.debug({ ...where, attempt, delay, err: error }, 'trying again');
         await this.#pause(where, delay, r.signal);
       }

@@ -68,3 +68,13 @@ function parseRetryAfter(value: string | string[] | undefined, nowMs: number): n
   const date = Date.parse(text);
   return Number.isNaN(date) ? undefined : Math.max(0, date - nowMs);
 }
+
+/**
+ * What to say when no try is left. A proxy is waited for by a time of its own, which may be more than was left to the last try: that one
+ * knows only that nothing came, the one before what stands in the way.
+ */
+export function tellingError(last: unknown, before: unknown): unknown {
+  const isOfKind = (error: unknown, kind: TransportError['kind']): boolean =>
+    error instanceof TransportError && error.kind === kind;
+  return isOfKind(last, 'timeout') && isOfKind(before, 'proxy') ? before : last;
+}

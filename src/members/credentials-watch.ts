@@ -52,12 +52,13 @@ export function readCredentials(reference: SecretReference, secret: Secret | und
 export class CredentialsWatch {
   readonly #reference: SecretReference;
   readonly #informer: Informer<Secret>;
-  readonly #told: (state: CredentialsState) => void;
+  readonly #told: (state: CredentialsState, version: string | undefined) => void;
 
   constructor(o: {
     host: KubeClient;
     reference: SecretReference;
-    told: (state: CredentialsState) => void;
+    /** `version`: resourceVersion of the Secret. */
+    told: (state: CredentialsState, version: string | undefined) => void;
     logger?: Logger;
   }) {
     this.#reference = o.reference;
@@ -89,6 +90,7 @@ export class CredentialsWatch {
 
   #notify(): void {
     const { namespace, name } = this.#reference;
-    this.#told(readCredentials(this.#reference, this.#informer.get(`${namespace}/${name}`)));
+    const secret = this.#informer.get(`${namespace}/${name}`);
+    this.#told(readCredentials(this.#reference, secret), secret?.metadata.resourceVersion);
   }
 }

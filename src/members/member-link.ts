@@ -53,6 +53,8 @@ interface Session<Scope> {
   access: RotatingAccess;
   connection: MemberConnection;
   child: ChildSignal;
+  /** resourceVersion of the Secret that `access` is of. */
+  version: string | undefined;
   scope?: Scope;
 }
 
@@ -75,6 +77,8 @@ export class MemberLink<Scope extends LinkedScope> {
   readonly #logger: Logger;
   #credentials: MemberFacts['credentials'] = { state: 'waiting', message: 'The Secret has not been read yet.' };
   #access: Access | undefined;
+  /** resourceVersion of the Secret that was read last. */
+  #version: string | undefined;
   #refusal = new CredentialsError('SecretNotRead', 'the Secret with the kubeconfig has not been read yet');
   #watch: { secret: string; watch: CredentialsWatch; child: ChildSignal } | undefined;
   #session: Session<Scope> | undefined;
@@ -103,6 +107,12 @@ export class MemberLink<Scope extends LinkedScope> {
   /** What runs on the connection. */
   get scope(): Scope | undefined {
     return this.#session?.scope;
+  }
+
+  /** resourceVersion of the Secret by which the member was asked last; undefined while the connection has not been tried. */
+  get triedVersion(): string | undefined {
+    const session = this.#session;
+    return session?.connection.reachability.reachable === undefined ? undefined : session.version;
   }
 
   get credentials(): MemberFacts['credentials'] {
@@ -150,7 +160,8 @@ export class MemberLink<Scope extends LinkedScope> {
         continue;
       }
       const child = childSignal(signal);
-      const told = (state: CredentialsState): void => {
+      const told = (state: CredentialsState, version: string | undefined): void => {
+        this.#version = version;
         this.#credentialsTold(state, secretOf(member));
       };
       const reference = member.spec.credentials.secretRef;
@@ -167,7 +178,9 @@ export class MemberLink<Scope extends LinkedScope> {
     if ('access' in state) {
       this.#access = state.access;
       this.#credentials = { state: 'accepted', secret: `Secret ${secret}`, token: state.token };
-      if (session !== undefined && !session.access.use(state.access)) session.child.abort();
+      // What was found out over the connection to the former address is none of this one's.
+      if (session?.access.use(state.access) === true) session.version = this.#version;
+      else session?.child.abort();
     } else {
       this.#refusal = state.refusal;
       // A mistake in a new kubeconfig must not cut off a member; taking the Secret away is meant to.
@@ -199,7 +212,7 @@ export class MemberLink<Scope extends LinkedScope> {
     const access = this.#access === undefined ? RotatingAccess.without(this.#refusal) : RotatingAccess.of(this.#access);
     const probe = () => member()?.spec.probe ?? DEFAULT_PROBE;
     const connection = new MemberConnection({ ...rest, access, probe });
-    const session: Session<Scope> = { access, connection, child };
+    const session: Session<Scope> = { access, connection, child, version: this.#version };
     this.#session = session;
     const off = connection.onChange(() => {
       this.#checkIdentity(session);

@@ -286,6 +286,7 @@ export class MemberRunner {
       problems: this.#problems,
       conflict: scope?.problem(),
       credentials,
+      credentialsVersion: this.#link.triedVersion,
       reachability: connection?.reachability ?? NOT_PROBED,
       pinned: this.#identityToPin(observed, isHost),
       observed,

@@ -72,6 +72,8 @@ export interface MemberFacts {
   /** Why some of it cannot be served as the spec wants it, such as a virtual node whose name somebody else has. */
   conflict: Hindrance | undefined;
   credentials: CredentialsFacts;
+  /** resourceVersion of the Secret by which the member was asked. Undefined until it was. */
+  credentialsVersion?: string | undefined;
   reachability: Reachability;
   /** Identity at first contact, and as last seen. */
   pinned: string | undefined;
@@ -162,6 +164,7 @@ export function memberStatus(
     conditions: [...conditions, ...before.filter(({ type }) => !own.has(type))],
     ...(facts.version === undefined ? {} : { version: facts.version }),
     ...(facts.pinned === undefined ? {} : { identity: facts.pinned }),
+    ...(facts.credentialsVersion === undefined ? {} : { credentialsVersion: facts.credentialsVersion }),
     allocatable: { ...NO_ROOM, ...(facts.allocatable ?? previous?.allocatable) },
     ...facts.room,
     pods: facts.pods ?? previous?.pods ?? NO_PODS,

@@ -36,7 +36,8 @@ afterAll(async () => {
 /** The script that the guide has for a kind. */
 function scriptFor(kind: string): string {
   const guide = readFileSync(new URL('../../docs/guides/gitops.md', import.meta.url), 'utf8');
-  const [, block = ''] = /```yaml\n([\s\S]*?)```/.exec(guide) ?? [];
+  const blocks = [...guide.matchAll(/```yaml\n([\s\S]*?)```/g)].map(([, block = '']) => block);
+  const block = blocks.find((one) => one.includes('resource.customizations')) ?? '';
   const { data } = parse(block) as { data: Record<string, string> };
   return data[`resource.customizations.health.spillway.dev_${kind}`] ?? '';
 }
