@@ -152,6 +152,8 @@ describe('managers and members', () => {
       'west',
       condition('Ready', 'False', 'Timeout'),
       condition('Reachable', 'False', 'Timeout', 'No answer.'),
+      condition('CredentialsValid', 'Unknown', 'NotContacted'),
+      condition('IdentityPinned', 'Unknown', 'NotContacted'),
       condition('CapacityFresh', 'False', 'MemberUnreachable'),
     );
     expect(membersWell([member('east', ...well), lost])).toMatchObject([

@@ -76,6 +76,9 @@ const MEMBER_FIX: ReadonlyMap<string, string> = new Map([
 /** Reasons that say what somebody wanted, whatever the status is. */
 const AS_WANTED: ReadonlySet<string> = new Set(['Ignored', 'NotMirrored', 'NotExchanged', 'InService']);
 
+/** Reasons of what is not known only because the member does not answer. */
+const OF_SILENCE: ReadonlySet<string> = new Set(['MemberUnreachable', 'NotContacted']);
+
 /** Pods are sent there and run all the same, and perhaps that is meant. */
 const NO_FAILURE: ReadonlySet<string> = new Set(['PodSecuritySet', 'ClusterUnique', 'OutOfService']);
 
@@ -133,7 +136,7 @@ export function membersWell(raw: readonly KubeObject[]): Finding[] {
       ];
     }
     const shown = causes.some(({ type }) => type === 'Reachable')
-      ? causes.filter(({ reason }) => reason !== 'MemberUnreachable')
+      ? causes.filter(({ reason = '' }) => !OF_SILENCE.has(reason))
       : causes;
     return shown.map(({ type, status, reason, message }) => ({
       check,
