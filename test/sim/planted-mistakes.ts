@@ -319,8 +319,8 @@ export const MISTAKES: readonly Mistake[] = [
       },
       {
         file: 'placement/lost-members.ts',
-        from: 'const gone = asked.filter(({ reachable, answers }) => reachable === false && !answers);',
-        to: 'const gone = asked.filter(isLost);',
+        from: 'return reachable === false && !answers;',
+        to: 'return reachable !== undefined;',
       },
       {
         file: 'placement/lost-members.ts',
