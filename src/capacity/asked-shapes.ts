@@ -12,6 +12,12 @@ export interface ShapeRoom {
   slots: number;
 }
 
+/** What is told of a request that was asked about; worked out once, and told every few seconds. */
+interface Shape {
+  readonly key: string;
+  readonly said: Omit<ShapeRoom, 'slots'>;
+}
+
 const MAX_SHAPES = 8;
 /** Pods of one shape with other labels are other requests. */
 const MAX_REQUESTS = 64;
@@ -21,29 +27,33 @@ const MAX_WHERE = 256;
 
 /** Remembers which pods were asked about last, and tells how much room there is for such pods. */
 export class AskedShapes {
-  readonly #requests = new LRUCache<string, FitRequest>({ max: MAX_REQUESTS });
+  readonly #requests = new LRUCache<string, { request: FitRequest; shape?: Shape }>({ max: MAX_REQUESTS });
   #last = '';
 
   note(request: FitRequest): void {
     if (request.key === this.#last) return;
     this.#last = request.key;
-    this.#requests.set(request.key, request);
+    this.#requests.set(request.key, { request });
   }
 
   /** The shapes that were asked about last, in an order that does not change with each question. */
   rooms(slots: (request: FitRequest, upTo: number) => number): ShapeRoom[] {
     const shapes = new Map<string, ShapeRoom>();
-    for (const request of this.#requests.values()) {
-      const { pods: _, ...requests } = formatAmounts(request.requests);
-      const where = request.where.slice(0, MAX_WHERE);
-      const key = textOf({ requests, where });
+    for (const asked of this.#requests.values()) {
+      const { request } = asked;
+      const { key, said } = (asked.shape ??= shapeOf(request));
       if (shapes.has(key)) continue;
       if (shapes.size === MAX_SHAPES) break;
-      const room = { requests, ...(where === '' ? {} : { where }) };
-      shapes.set(key, { ...room, slots: twoDigits(slots(request, MANY)) });
+      shapes.set(key, { ...said, slots: twoDigits(slots(request, MANY)) });
     }
     return [...shapes].toSorted(([a], [b]) => (a < b ? -1 : 1)).map(([, room]) => room);
   }
+}
+
+function shapeOf(request: FitRequest): Shape {
+  const { pods: _, ...requests } = formatAmounts(request.requests);
+  const where = request.where.slice(0, MAX_WHERE);
+  return { key: textOf({ requests, where }), said: { requests, ...(where === '' ? {} : { where }) } };
 }
 
 /** `cpu=500m,memory=1Gi disk=ssd`: a shape as one text. */

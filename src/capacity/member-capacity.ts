@@ -64,6 +64,8 @@ export class MemberCapacity {
   readonly #fits: FitAnswers;
   /** Pods of this host on nodes of the member, by UID of the host pod. */
   readonly #ours = new Map<string, HeldPod>();
+  /** For an ordinary pod. */
+  #largest: { version: number; slot: Amounts | undefined } | undefined;
   /** By key of the choice of nodes. */
   readonly #largestSlots = new LRUCache<string, { version: number; slot: Amounts | undefined }>(atMost(MAX_REMEMBERED));
   readonly #answers = new LRUCache<string, { version: number; answer: FitAnswer }>(atMost(MAX_REMEMBERED));
@@ -236,7 +238,11 @@ export class MemberCapacity {
    */
   largestFreeSlot(request?: FitRequest): Amounts | undefined {
     const version = this.#settled();
-    if (request === undefined) return this.#fits.largestFreeSlot(this.#ordinary);
+    if (request === undefined) {
+      if (this.#largest?.version !== version)
+        this.#largest = { version, slot: this.#fits.largestFreeSlot(this.#ordinary) };
+      return this.#largest.slot;
+    }
     // Every pod that waits is told it, of each member.
     const known = this.#largestSlots.get(request.choice.key);
     if (known?.version === version) return known.slot;

@@ -31,7 +31,7 @@ export interface MemberClusterControllerOptions extends Pick<
   forgotten?: (member: string) => Promise<void>;
   events?: Pick<EventRecorder, 'record'>;
   /** Why pods of a member are not moved although it is lost, in words, by what all MemberClusters say. Default: they are. */
-  whyMovesPaused?: (members: readonly MemberCluster[], name: string) => string | undefined;
+  whyMovesPaused?: (member: MemberCluster, all: () => readonly MemberCluster[]) => string | undefined;
   /** What runs for members that this process does not act for. Default: nothing; there is no connection to them. */
   startObserved?: StartObserved;
   logger: Logger;
@@ -123,8 +123,9 @@ export class MemberClusterController {
   }
 
   #movesPaused(name: string): { why: string | undefined } | undefined {
-    const { members } = this;
-    return members === undefined ? undefined : { why: this.#o.whyMovesPaused?.(members, name) };
+    if (!this.#informer.hasSynced) return undefined;
+    const member = this.named(name);
+    return { why: member && this.#o.whyMovesPaused?.(member, () => this.members ?? []) };
   }
 
   /** Whether there is a MemberCluster of that name, as far as is known. */

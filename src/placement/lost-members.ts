@@ -55,7 +55,7 @@ export function isLost({ reachable, mayBeLost }: MemberReachability): boolean {
  */
 export function lostMembers(members: readonly MemberReachability[]): LostMembers {
   const asked = members.filter(({ reachable }) => reachable !== undefined);
-  const gone = asked.filter(({ reachable, answers }) => reachable === false && !answers);
+  const gone = asked.filter(isGone);
   const lost = new Map(gone.filter(isLost).map(({ name, since }) => [name, since]));
   if (gone.length <= asked.length * LARGEST_PART) return { lost, paused: undefined };
   const many =
@@ -63,8 +63,15 @@ export function lostMembers(members: readonly MemberReachability[]): LostMembers
   return { lost, paused: `${many}: the fault may be on this side, so nothing is moved for it` };
 }
 
-/** Why pods of that member are not moved although it is lost, in words; undefined when nothing of this kind holds them. */
-export function whyMovesPaused(members: readonly MemberCluster[], name: string): string | undefined {
-  const { lost, paused } = lostMembers(members.map(reachabilityOf));
-  return lost.has(name) ? paused : undefined;
+/**
+ * Why pods of that member are not moved although it is lost, in words; undefined when nothing of this kind holds them. Of one that answers, as
+ * nearly all do, the others are not asked for: each member is looked at every few seconds.
+ */
+export function whyMovesPaused(member: MemberCluster, all: () => readonly MemberCluster[]): string | undefined {
+  const own = reachabilityOf(member);
+  return isGone(own) && isLost(own) ? lostMembers(all().map(reachabilityOf)).paused : undefined;
+}
+
+function isGone({ reachable, answers }: MemberReachability): boolean {
+  return reachable === false && !answers;
 }

@@ -158,7 +158,7 @@ function replaceChance(): void {
   const { randomBytes: realBytes } = crypto as typeof cryptoModule;
   // The same certificate is looked at every few simulated seconds, which takes as long as everything else together.
   const { X509Certificate, createPrivateKey } = crypto as typeof cryptoModule;
-  const certificates = remembered((pem) => new X509Certificate(pem));
+  const certificates = remembered((pem) => thatRemembers(new X509Certificate(pem)));
   Object.assign(crypto, {
     createPrivateKey: remembered((pem) => createPrivateKey(pem)),
     X509Certificate: function (pem: string) {
@@ -167,6 +167,20 @@ function replaceChance(): void {
   });
   crypto.randomUUID = randomUUID;
   crypto.randomBytes = (size: number) => (runningSimulation() === undefined ? realBytes(size) : randomBytes(size));
+}
+
+/** What it found out about a key it need not find out again. */
+function thatRemembers(certificate: cryptoModule.X509Certificate): cryptoModule.X509Certificate {
+  for (const check of ['verify', 'checkPrivateKey'] as const) {
+    const known = new WeakMap<cryptoModule.KeyObject, boolean>();
+    const work = certificate[check].bind(certificate);
+    certificate[check] = (key) => {
+      const found = known.get(key) ?? work(key);
+      known.set(key, found);
+      return found;
+    };
+  }
+  return certificate;
 }
 
 function remembered<T>(make: (text: string) => T): (text: string) => T {
@@ -217,6 +231,10 @@ function replaceObservers(): void {
     },
     monitorEventLoopDelay: () => ({ enable: nothing, disable: nothing, reset: nothing, percentile: () => 0 }),
   });
+  // Each life asks the kernel, which takes longer than all else that it does to begin.
+  const cpuUsage = process.cpuUsage.bind(process);
+  process.cpuUsage = (before?: NodeJS.CpuUsage) =>
+    runningSimulation() === undefined ? cpuUsage(before) : { user: 0, system: 0 };
 }
 
 /** What nobody caught would end the program: in the process whose turn it is. */

@@ -223,11 +223,20 @@ export class SimCluster implements Endpoint {
   }
 }
 
-/** Most ask the same in the same way; what a watch says of its version comes but once. */
+/** Most ask the same in the same way; what a watch says of its version and its time comes but once. */
 const queries = new Map<string, Record<string, string>>([['', Object.freeze({})]]);
 const MOST_QUERIES = 10_000;
+const ONLY_ONCE = /&(timeoutSeconds=\d+(?:&resourceVersion=\d+)?)$/;
 
 function readQuery(query: string): Record<string, string> {
+  const once = ONLY_ONCE.exec(query);
+  if (once === null) return readWhole(query);
+  const usual = readWhole(query.slice(0, once.index));
+  const [seconds = '', version] = (once[1] ?? '').split('&').map((part) => part.slice(part.indexOf('=') + 1));
+  return { ...usual, timeoutSeconds: seconds, ...(version === undefined ? {} : { resourceVersion: version }) };
+}
+
+function readWhole(query: string): Record<string, string> {
   const known = queries.get(query) ?? Object.freeze(Object.fromEntries(new URLSearchParams(query)));
   if (queries.size < MOST_QUERIES && !query.includes('resourceVersion=')) queries.set(query, known);
   return known;

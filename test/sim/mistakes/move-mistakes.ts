@@ -24,8 +24,8 @@ export const MOVE_MISTAKES: readonly Mistake[] = [
       },
       {
         file: 'placement/lost-members.ts',
-        from: 'const gone = asked.filter(({ reachable, answers }) => reachable === false && !answers);',
-        to: 'const gone = asked.filter(isLost);',
+        from: 'return reachable === false && !answers;',
+        to: 'return reachable !== undefined;',
       },
       {
         file: 'placement/lost-members.ts',
