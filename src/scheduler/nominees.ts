@@ -22,7 +22,10 @@ const HOLD_MS = 600_000;
 const MOST = 1_024;
 /** By then the pod shows to which node it was nominated, in ms. */
 const NOMINATED_MS = 10_000;
-/** Within one attempt questions come one right after the other; a scheduler that failed lets a pod rest for a second at least, in ms. */
+/**
+ * Within one attempt questions come one right after the other, in ms. Another attempt that comes so soon, and proposes the same victims,
+ * may have them as well: kube-scheduler evicts nobody twice.
+ */
 const SAME_ATTEMPT_MS = 900;
 /** For one that lost its nomination before its victims left: the longest that kube-scheduler lets a pod rest, and half as much, in ms. */
 const NEXT_TRY_MS = 15_000;

@@ -555,6 +555,49 @@ describe('a place that was given', () => {
     expect(await whereTo(await made('a'))).toEqual(['east']);
   });
 
+  test.each([
+    ['was refused', false],
+    ['was told it as well', true],
+  ])(
+    'is not free because the watch shows late how the attempt before ended, in which the pod %s',
+    async (_, wasTold) => {
+      const [a, b] = [await made('a'), await made('b')];
+      const shows = async (message: string): Promise<void> => {
+        api.edit(`${PODS}/a`, { status: { conditions: [unscheduled(message)] } });
+        await seen('that is known', () => view.pods.get('shop/a')?.status?.conditions?.[0]?.message === message);
+      };
+      if (wasTold) expect(await whereTo(a)).toEqual(['east']);
+      else expect((await filter(a, ['west'])).NodeNames).toEqual([]);
+      // A scheduler with nothing else to do takes it again at once, and has not heard itself yet what it wrote.
+      now += 3;
+      expect(await whereTo(a)).toEqual(['east']);
+      await shows('0/5 nodes are available');
+      expect(reserved.get(a.metadata.uid ?? '')).toBe('east');
+      expect(await whereTo(b)).toEqual([]);
+      await shows('binding volumes: timed out');
+      expect(reserved.has(a.metadata.uid ?? '')).toBe(false);
+      expect(await whereTo(b)).toEqual(['east']);
+    },
+  );
+
+  test.each([
+    ['was seen before the next one', 3, true],
+    ['is no news after a while', 3_000, false],
+  ])('is free when the attempt fails after one whose end %s', async (_, later, isSeen) => {
+    const [a, b] = [await made('a'), await made('b')];
+    const shows = async (message: string): Promise<void> => {
+      api.edit(`${PODS}/a`, { status: { conditions: [unscheduled(message)] } });
+      await seen('that is known', () => view.pods.get('shop/a')?.status?.conditions?.[0]?.message === message);
+    };
+    expect((await filter(a, ['west'])).NodeNames).toEqual([]);
+    if (isSeen) await shows('0/5 nodes are available');
+    now += later;
+    expect(await whereTo(isSeen ? (view.pods.get('shop/a') ?? a) : a)).toEqual(['east']);
+    await shows('binding volumes: timed out');
+    expect(reserved.has(a.metadata.uid ?? '')).toBe(false);
+    expect(await whereTo(b)).toEqual(['east']);
+  });
+
   test('is held for ten seconds only while attempts fail without a word, and for a quarter of an hour at most', async () => {
     const [a, b] = [await made('a'), await made('b')];
     expect(await whereTo(a)).toEqual(['east']);
