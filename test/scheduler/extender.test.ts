@@ -1069,20 +1069,25 @@ describe('a tier that is tried later', () => {
   });
 
   test.each([
-    ['was not asked about since', gated],
-    ['could not be scheduled since', { ...gated, reason: 'Unschedulable', lastTransitionTime: null }],
+    ['was not asked about since', {}],
+    ['could not be scheduled since', { reason: 'Unschedulable', lastTransitionTime: '2025-12-31T23:00:01Z' }],
+    ['could not be scheduled since, in an older host', { reason: 'Unschedulable', lastTransitionTime: null }],
   ])('does not count the time of gates that this process has not seen: the pod %s', async (_, condition) => {
-    const one = pod('a', { metadata: anHourAgo() });
-    const status = { phase: 'Pending', conditions: [condition] } as NonNullable<Pod['status']>;
+    const one = pod('a', { metadata: { creationTimestamp: '2025-12-31T23:00:00Z', generation: 2 } });
+    const status = { phase: 'Pending', conditions: [{ ...gated, ...condition }] } as NonNullable<Pod['status']>;
     expect(await asked({ ...one, status })).toEqual([]);
     now += 11 * MINUTE;
     expect(await asked({ ...one, status })).toEqual(['east']);
   });
 
-  test('counts from when the pod was made where there were no gates', async () => {
-    const failed = { ...gated, reason: 'Unschedulable', lastTransitionTime: '2025-12-31T23:30:00Z' };
+  test.each([
+    ['it was refused later', '2025-12-31T23:30:00Z', 2],
+    ['it is as it was made', '2025-12-31T23:00:00Z', 1],
+  ])('counts from when the pod was made where there were no gates: %s', async (_, lastTransitionTime, generation) => {
+    const failed = { ...gated, reason: 'Unschedulable', lastTransitionTime };
     const status = { phase: 'Pending', conditions: [failed] } as NonNullable<Pod['status']>;
-    expect(await asked({ ...pod('a', { metadata: anHourAgo() }), status })).toEqual(['east']);
+    const metadata = { creationTimestamp: '2025-12-31T23:00:00Z', generation };
+    expect(await asked({ ...pod('a', { metadata }), status })).toEqual(['east']);
     expect(await asked(pod('b'))).toEqual([]);
   });
 });
