@@ -193,6 +193,15 @@ test('answers which pods may be evicted, and with words that are no answer where
   expect((await ask('/preempt', asked)).json()).toMatch(/not yet/);
 });
 
+test('answers about the victims of as many nodes as a cluster has', async () => {
+  const { authority, port } = await serve();
+  const ask = caller(authority, port, await issueClient(authority, 'system:kube-scheduler'));
+  const Pods = Array.from({ length: 50 }, () => ({ UID: '00000000-0000-4000-8000-000000000000' }));
+  const nodes = Array.from({ length: 5_000 }, (_, index) => [`node-${String(index)}`, { Pods, NumPDBViolations: 0 }]);
+  const asked = { Pod: pod, NodeNameToMetaVictims: Object.fromEntries(nodes) as unknown };
+  expect((await ask('/preempt', asked)).json()).toEqual({ NodeNameToMetaVictims: asked.NodeNameToMetaVictims });
+});
+
 /** A connection of kube-scheduler, which has one for each extender. */
 async function connection(authority: Authority, port: number): Promise<TLSSocket> {
   const client = await issueClient(authority, 'system:kube-scheduler');
