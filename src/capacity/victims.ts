@@ -17,6 +17,7 @@ export interface Candidate {
 
 /** Pods whose leaving makes room, and how many of them some disruption budget does not let go. */
 export interface Victims {
+  /** The most important first: kube-scheduler takes the first one for the highest when it compares nodes (pickOneNodeForPreemption). */
   readonly pods: readonly Candidate[];
   readonly violations: number;
 }
@@ -50,7 +51,8 @@ export function victimsAmong<C extends Candidate>(candidates: readonly C[], room
     pods.push(one);
   }
   for (const one of pods) room.putBack(one);
-  return { pods, violations: safe.size === 0 ? 0 : pods.filter((one) => safe.has(one)).length };
+  if (safe.size === 0) return { pods, violations: 0 };
+  return { pods: pods.toSorted(compareImportance), violations: pods.filter((one) => safe.has(one)).length };
 }
 
 const NOBODY: ReadonlySet<never> = new Set();

@@ -126,7 +126,7 @@ export class NodeKeeper {
       name: `node-${name}`,
       concurrency: 2,
       handler: (key, signal) => (key === LEASE ? this.#renew(signal) : this.#sync(signal)),
-      // A host that comes back must hear of us before it gives the node up (40 s).
+      // A host that comes back must hear of us before it gives the node up (50 s; before 1.32: 40 s).
       backoff: { baseMs: 200, maxMs: 7_000 },
       graceMs: 1_000,
       ...(timers === undefined ? {} : { timers }),

@@ -1,3 +1,4 @@
+import { BINDING_LABELS } from '../kube/binding-labels.ts';
 import type { Pod } from '../kube/core-v1.ts';
 import { jsonEqual } from '../kube/json-equal.ts';
 import {
@@ -11,7 +12,7 @@ import {
 } from './applied.ts';
 import { containerContext, type TranslateContext } from './translate.ts';
 import { rewriteContainer, withoutExtenderMark } from './translate-containers.ts';
-import { entryOf, type JsonRecord, listOf, recordOf } from '../kube/json-fields.ts';
+import { entryOf, type JsonRecord, listOf, recordOf, without } from '../kube/json-fields.ts';
 import {
   copiedAnnotations,
   copiedKeys,
@@ -190,7 +191,10 @@ function changedMetadata(hostPod: Pod, memberPod: Pod, changed: boolean): JsonRe
   const applied = { [APPLIED_ANNOTATION]: appliedHash(hostPod) };
   if (!changed) return { annotations: applied };
   const known = readCopiedKeys(memberPod);
-  const labels = changedEntries(copiedLabels(hostPod), recordOf(memberPod.metadata.labels), known.labels);
+  const present = recordOf(memberPod.metadata.labels);
+  // Each cluster says in which zone the pod is by the node that it has there.
+  const ofItsNode = BINDING_LABELS.filter((key) => entryOf(present, key) !== undefined);
+  const labels = without(changedEntries(copiedLabels(hostPod), present, known.labels), ofItsNode);
   const annotations = changedEntries(
     copiedAnnotations(hostPod),
     recordOf(memberPod.metadata.annotations),

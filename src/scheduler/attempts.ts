@@ -1,12 +1,18 @@
 import { LRUCache } from 'lru-cache';
-import type { Pod } from '../kube/core-v1.ts';
+import type { Condition, Pod } from '../kube/core-v1.ts';
 import { atMost } from '../kube/lru-limit.ts';
 import { fnv32a } from '../kube/fnv.ts';
 
 /** Attempts that are remembered, at the most. */
 const MAX_ATTEMPTS = 20_000;
-/** A scheduler that failed lets a pod rest for a second at least. */
+/** So long one attempt may ask more than once. A scheduler with nothing else to do may begin the next one as soon: see {@link LATE_MS}. */
 const SAME_ATTEMPT_MS = 900;
+/**
+ * From 1.33 on kube-scheduler lets a pod that has no place rest only while others wait (SchedulerPopFromBackoffQ): it may ask about it again
+ * before anybody's watch shows that it has none. By then it does, in ms. After an error (reason SchedulerError) the pod does rest.
+ */
+const LATE_MS = 2_000;
+const NO_PLACE = 'Unschedulable';
 
 interface Attempt {
   /** What the scheduler knew of its former failure when it asked; undefined: of none. */
@@ -14,6 +20,8 @@ interface Attempt {
   readonly isSilent: boolean;
   /** Monotonic, in ms. */
   readonly at: number;
+  /** Until when (monotonic, in ms) the pod may yet show how the attempt before failed. */
+  readonly oldNewsUntil?: number;
 }
 
 /**
@@ -31,6 +39,8 @@ export class Attempts {
   readonly #monotonic: () => number;
   /** By UID of the pod. */
   readonly #open = new LRUCache<string, Attempt>(atMost(MAX_ATTEMPTS));
+  /** By UID, pods that were told no place, as long as they do not show it. */
+  readonly #refused = new LRUCache<string, Pick<Attempt, 'knownFailure' | 'at'>>(atMost(MAX_ATTEMPTS));
 
   constructor(monotonic: () => number) {
     this.#monotonic = monotonic;
@@ -43,27 +53,50 @@ export class Attempts {
     const now = this.#monotonic();
     const isSame = before !== undefined && now - before.at < SAME_ATTEMPT_MS;
     const isSilent = isSame ? before.isSilent : before !== undefined;
-    this.#open.set(uid, { knownFailure: failureOf(pod), isSilent, at: now });
+    const knownFailure = failureOf(pod);
+    const last = isSame ? before : this.#refused.get(uid);
+    const isOld = last !== undefined && last.knownFailure === knownFailure && now - last.at < LATE_MS;
+    this.#refused.delete(uid);
+    this.#open.set(uid, { knownFailure, isSilent, at: now, ...(isOld ? { oldNewsUntil: now + LATE_MS } : {}) });
     return isSilent ? Attempts.SILENT_HOLD_MS : Attempts.HOLD_MS;
   }
 
-  /** Whether the pod, as the host shows it, failed in the attempt that is under way. */
+  /** A scheduler was told that there is no place for the pod, so that it writes down that the attempt failed. */
+  refused(pod: Pod): void {
+    const { uid = '' } = pod.metadata;
+    this.#open.delete(uid);
+    this.#refused.set(uid, { knownFailure: failureOf(pod), at: this.#monotonic() });
+  }
+
+  /** Whether the pod, as the host shows it now, failed in the attempt that is under way; each state is to be shown once. */
   hasFailed(pod: Pod): boolean {
-    const attempt = this.#open.get(pod.metadata.uid ?? '');
+    const { uid = '' } = pod.metadata;
     const failure = failureOf(pod);
-    return attempt !== undefined && failure !== undefined && failure !== attempt.knownFailure;
+    if (failure === undefined) return false;
+    if (failure !== this.#refused.peek(uid)?.knownFailure) this.#refused.delete(uid);
+    const attempt = this.#open.get(uid);
+    if (attempt === undefined || failure === attempt.knownFailure) return false;
+    const { oldNewsUntil = 0, isSilent, at } = attempt;
+    if (this.#monotonic() >= oldNewsUntil || unscheduledOf(pod)?.reason !== NO_PLACE) return true;
+    this.#open.set(uid, { knownFailure: failure, isSilent, at });
+    return false;
   }
 
   /** It is known how it ended. */
   end(uid: string): void {
     this.#open.delete(uid);
+    this.#refused.delete(uid);
   }
 }
 
 /** What the scheduler wrote on the pod when it last failed; only whether it is another one is of interest. */
-function failureOf({ status }: Pod): string | undefined {
-  const condition = status?.conditions?.find(({ type, status: value }) => type === 'PodScheduled' && value === 'False');
+function failureOf(pod: Pod): string | undefined {
+  const condition = unscheduledOf(pod);
   if (condition === undefined) return undefined;
   const { reason = '', message = '', lastTransitionTime = '' } = condition;
   return `${reason} ${lastTransitionTime ?? ''} ${fnv32a(message).toString(36)}`;
+}
+
+function unscheduledOf({ status }: Pod): Condition | undefined {
+  return status?.conditions?.find(({ type, status: value }) => type === 'PodScheduled' && value === 'False');
 }

@@ -176,7 +176,7 @@ export class Extender {
   /** Nothing is said about a pod by rules that are not found only because its owners are not known. */
   #untilKnown(pod: Pod, { kind, name }: OwnerReference, nodeNames: readonly string[]): FilterResult {
     const { metrics, waiting } = this.#o;
-    this.#attempts.end(pod.metadata.uid ?? '');
+    this.#attempts.refused(pod);
     this.#withItsGang(pod);
     const words = `its owner ${kind} ${name} is not known to Spillway yet, so neither are its rules; it is looked for`;
     metrics.decisions.inc({ rules: 'None', outcome: 'wait' });
@@ -260,7 +260,7 @@ export class Extender {
     if (this.#o.migrationFit.isAsking) workloads.decidedForNow(made);
     else workloads.decided(made);
     if (place === undefined) {
-      this.#attempts.end(pod.metadata.uid ?? '');
+      this.#attempts.refused(pod);
       for (const at of timesOfChange(facts)) this.#o.waiting.resyncIn(at - facts.now);
       return { cluster: undefined, result: failing(this.#reasons(split, decision)) };
     }

@@ -22,10 +22,16 @@ const HOLD_MS = 600_000;
 const MOST = 1_024;
 /** By then the pod shows to which node it was nominated, in ms. */
 const NOMINATED_MS = 10_000;
-/** Within one attempt questions come one right after the other; a scheduler that failed lets a pod rest for a second at least, in ms. */
+/**
+ * Within one attempt questions come one right after the other, in ms. Another attempt that comes so soon, and proposes the same victims,
+ * may have them as well: kube-scheduler evicts nobody twice.
+ */
 const SAME_ATTEMPT_MS = 900;
-/** For one that lost its nomination before its victims left: the longest that kube-scheduler lets a pod rest, and half as much, in ms. */
-const NEXT_TRY_MS = 15_000;
+/**
+ * For one that lost its nomination before its victims left, in ms. kube-scheduler comes back to it after the next event of the host. There may
+ * be none but that by which waiting pods are waked every 20 s (waiting-pods.ts); by then its rest, of 10 s at the most, is over.
+ */
+const NEXT_TRY_MS = 25_000;
 /** For a question gangs are not lifted again for so many times as long as it took to lift them and to put them back. */
 const REST = 4;
 /** Nobody is in a hurry whose question was asked with gangs lifted so short a time ago, in ms: so long pods may wait to be asked about. */
@@ -300,7 +306,7 @@ export class Nominees {
 
   /**
    * It is not nominated any more. If others leave for it still, a scheduler found nothing to evict in a node that is as good as free, and
-   * comes back to the pod in a moment: what they leave is held until then. False: nobody does.
+   * comes back to the pod: what they leave is held until then. False: nobody does.
    */
   #loses(uid: string): boolean {
     const [held, asked] = [this.#held.get(uid), this.#asked.get(uid)];

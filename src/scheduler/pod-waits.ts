@@ -4,6 +4,8 @@ import { atMost } from '../kube/lru-limit.ts';
 
 /** Pods that had gates and wait, at the most. */
 const MAX_WAITING = 50_000;
+/** Both times are in whole seconds, and one is taken right after the other. */
+const MADE_WITH_MS = 1_000;
 
 /**
  * Since when pods wait for a place. Behind scheduling gates (Kueue, gangs, gates of one's own) nobody looks for one, so that time
@@ -47,11 +49,15 @@ export class PodWaits {
 }
 
 /**
- * Of a pod that is made with gates the API server says so in its condition PodScheduled, without a time; schedulers change the
- * reason when they fail, and leave the time as it is, as the status is still False.
+ * A pod that is made with gates has condition PodScheduled from the API server, with the time of that, which schedulers leave when they fail
+ * and change the reason, as the status is still False. Opening its gates is a change of its spec, and next to nothing else is before a
+ * pod has a node; of one that only was, and was refused in its first second, the time counts anew. Hosts before 1.33 count no changes, and
+ * write no time there.
  */
-function hadGates({ status }: Pod): boolean {
+function hadGates({ metadata: { creationTimestamp = '', generation = 1 }, status }: Pod): boolean {
   const condition = status?.conditions?.find(({ type, status: value }) => type === 'PodScheduled' && value === 'False');
   if (condition === undefined) return false;
-  return condition.reason === 'SchedulingGated' || (condition.lastTransitionTime ?? '') === '';
+  const { reason, lastTransitionTime } = condition;
+  if (reason === 'SchedulingGated' || (lastTransitionTime ?? '') === '') return true;
+  return generation > 1 && Date.parse(lastTransitionTime ?? '') - Date.parse(creationTimestamp) <= MADE_WITH_MS;
 }

@@ -66,6 +66,11 @@ describe('victims', () => {
     expect(victimsAmong(pods, new Room(3, 0))?.violations).toBe(1);
   });
 
+  it('are told the most important first, as kube-scheduler takes the first one for the highest of a node', () => {
+    const pods = [pod('kept', 1, 0, { budgets: [{ key: 'b', allowed: 0 }] }), pod('most', 1, 4), pod('more', 1, 3)];
+    expect(names(victimsAmong(pods, new Room(3, 0)))).toEqual(['most', 'more', 'kept']);
+  });
+
   it('of one budget are granted only as many as it says', () => {
     const pods = ['a', 'b', 'c'].map((uid) => pod(uid, 1, 0, { budgets: [{ key: 'b', allowed: 2 }] }));
     expect(victimsAmong(pods, new Room(3, 0))?.violations).toBe(1);

@@ -153,6 +153,17 @@ describe('one patch', () => {
   });
 });
 
+test('the zone and region that a pod got when it was bound in the member stay, whatever it got in the host', () => {
+  const ofNode = { 'topology.kubernetes.io/zone': 'east', 'topology.kubernetes.io/region': 'eu' };
+  const host = boundPod({}, { labels: { app: 'web', ...ofNode } });
+  const member = running(host, { metadata: { labels: { 'topology.kubernetes.io/zone': 'eu-1a' } } });
+  const [update] = memberUpdates(boundPod({}, { labels: { app: 'web2', ...ofNode } }), member, CONTEXT);
+  expect(update?.patch).toMatchObject({ metadata: { labels: { app: 'web2' } } });
+  expect(JSON.stringify(update)).not.toContain('"topology.kubernetes.io/zone"');
+  const [moved] = memberUpdates(boundPod({}, { labels: { app: 'web2' } }), member, CONTEXT);
+  expect(JSON.stringify(moved)).not.toContain('"topology.kubernetes.io/');
+});
+
 describe('what the member changed by itself is not fought', () => {
   const host = boundPod(
     {

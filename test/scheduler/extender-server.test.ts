@@ -193,6 +193,15 @@ test('answers which pods may be evicted, and with words that are no answer where
   expect((await ask('/preempt', asked)).json()).toMatch(/not yet/);
 });
 
+test('answers about the victims of as many nodes as a cluster has', async () => {
+  const { authority, port } = await serve();
+  const ask = caller(authority, port, await issueClient(authority, 'system:kube-scheduler'));
+  const Pods = Array.from({ length: 50 }, () => ({ UID: '00000000-0000-4000-8000-000000000000' }));
+  const nodes = Array.from({ length: 5_000 }, (_, index) => [`node-${String(index)}`, { Pods, NumPDBViolations: 0 }]);
+  const asked = { Pod: pod, NodeNameToMetaVictims: Object.fromEntries(nodes) as unknown };
+  expect((await ask('/preempt', asked)).json()).toEqual({ NodeNameToMetaVictims: asked.NodeNameToMetaVictims });
+});
+
 /** A connection of kube-scheduler, which has one for each extender. */
 async function connection(authority: Authority, port: number): Promise<TLSSocket> {
   const client = await issueClient(authority, 'system:kube-scheduler');
@@ -260,6 +269,8 @@ test('says what is wrong with a question', async () => {
 test.each(['kube-scheduler.yaml', 'second-scheduler.yaml'])('%s speaks the protocol that is answered', (file) => {
   const text = readFileSync(new URL(`../../manifests/scheduler/${file}`, import.meta.url), 'utf8');
   expect(text).toContain('percentageOfNodesToScore: 100');
+  // Else the virtual node that a policy wants may not be asked about on hosts with more than 100 nodes.
+  expect(text).toMatch(/- name: DefaultPreemption\n +args:\n +minCandidateNodesPercentage: 100\n/);
   expect(text).not.toMatch(/urlPrefix: .*@/);
   const extenders = text.split('- urlPrefix:').slice(1);
   expect(extenders.length).toBeGreaterThan(0);

@@ -2,6 +2,7 @@ import { SERVICE_ACCOUNT_MODE, serviceAccountModeOf } from '../../api/service-ac
 import { specOf, virtualNodesOf, type MemberCluster } from '../../api/member-cluster.ts';
 import { memberNamespaceFor } from '../../api/namespace-mapping.ts';
 import type { OverridePolicy } from '../../api/override-policy.ts';
+import { BINDING_LABELS } from '../../kube/binding-labels.ts';
 import type { Node, Pod } from '../../kube/core-v1.ts';
 import type { Service } from '../../kube/service.ts';
 import { nodeLabels } from '../../nodes/render-node.ts';
@@ -28,12 +29,9 @@ export interface HostFacts {
 
 export type MemberPod = { pod: Pod } | { refused: string };
 
-/** What the binding of a pod copies from its node (admission plugin PodTopologyLabels, KEP-4742). */
-const TOPOLOGY = ['topology.kubernetes.io/zone', 'topology.kubernetes.io/region'];
-
 /** The pod as it is in the host once it is bound to a node with these labels. */
 function bound(pod: Pod, nodeName: string, labels: Readonly<Record<string, string>>, copiesTopology: boolean): Pod {
-  const copied = copiesTopology ? TOPOLOGY.filter((key) => labels[key] !== undefined) : [];
+  const copied = copiesTopology ? BINDING_LABELS.filter((key) => labels[key] !== undefined) : [];
   const topology = Object.fromEntries(copied.map((key) => [key, labels[key] ?? '']));
   const { metadata, spec } = pod;
   return {
