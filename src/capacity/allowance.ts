@@ -3,6 +3,7 @@ import type { Amounts } from '../kube/amounts.ts';
 
 /** For people: `headroom and caps leave 500m cpu`; undefined when the pod may have what it asks for. */
 export function whyOverAllowance(requests: Amounts, left: Amounts): string | undefined {
+  if (left.size === 0) return undefined;
   for (const [name, nanos] of requests) {
     const most = left.get(name);
     if (most === undefined || nanos <= most) continue;

@@ -36,7 +36,9 @@ export interface RoomWithout<C extends Candidate> {
  * of each kind the most important first. All are put back in the end. Undefined: not even without all of them is there room.
  */
 export function victimsAmong<C extends Candidate>(candidates: readonly C[], room: RoomWithout<C>): Victims | undefined {
-  const byImportance = candidates.length === 1 ? candidates : candidates.toSorted(compareImportance);
+  const [first] = candidates;
+  if (first !== undefined && candidates.length === 1) return victimAlone(first, room);
+  const byImportance = candidates.toSorted(compareImportance);
   for (const one of byImportance) room.take(one);
   if (!room.fits()) {
     for (const one of byImportance) room.putBack(one);
@@ -44,32 +46,38 @@ export function victimsAmong<C extends Candidate>(candidates: readonly C[], room
   }
   const safe = protectedOf(byImportance);
   const pods: C[] = [];
-  for (const one of safe.size === 0 ? byImportance : [...safe, ...byImportance.filter((other) => !safe.has(other))]) {
+  for (const one of [...safe, ...byImportance.filter((other) => !safe.has(other))]) {
     room.putBack(one);
     if (room.fits()) continue;
     room.take(one);
     pods.push(one);
   }
   for (const one of pods) room.putBack(one);
-  if (safe.size === 0) return { pods, violations: 0 };
   return { pods: pods.toSorted(compareImportance), violations: pods.filter((one) => safe.has(one)).length };
 }
 
-const NOBODY: ReadonlySet<never> = new Set();
+/** The same with nothing to sort or to count: on most nodes there is but one, and there are many nodes. */
+function victimAlone<C extends Candidate>(one: C, room: RoomWithout<C>): Victims | undefined {
+  room.take(one);
+  const helps = room.fits();
+  room.putBack(one);
+  if (!helps) return undefined;
+  if (room.fits()) return { pods: [], violations: 0 };
+  return { pods: [one], violations: one.budgets.some(({ allowed }) => allowed < 1) ? 1 : 0 };
+}
 
 /** Those whose eviction, after that of all more important ones, a budget does not grant any more. */
 function protectedOf<C extends Candidate>(byImportance: readonly C[]): ReadonlySet<C> {
-  // On most nodes there is but one.
-  const left = byImportance.length === 1 ? undefined : new Map<string, number>();
-  let found: Set<C> | undefined;
+  const left = new Map<string, number>();
+  const found = new Set<C>();
   for (const one of byImportance) {
     for (const { key, allowed } of one.budgets) {
-      const granted = left?.get(key) ?? allowed;
-      left?.set(key, granted - 1);
-      if (granted < 1) found = (found ?? new Set<C>()).add(one);
+      const granted = left.get(key) ?? allowed;
+      left.set(key, granted - 1);
+      if (granted < 1) found.add(one);
     }
   }
-  return found ?? NOBODY;
+  return found;
 }
 
 /** Negative when `a` is to be evicted rather than `b`, by the rules of kube-scheduler for nodes (pickOneNodeForPreemption). */

@@ -84,6 +84,7 @@ export interface Choice {
 
 export interface Outcome {
   readonly allowed: readonly Place[];
-  readonly refusals: readonly Refusal[];
+  /** Put into words for whoever reads them. */
+  readonly refusals: () => readonly Refusal[];
   readonly targets?: ReadonlyMap<string, number>;
 }

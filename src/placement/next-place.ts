@@ -1,10 +1,11 @@
+import type { Candidate } from './candidates.ts';
 import { choiceOf } from './choice-of.ts';
-import type { Choice, Decision, Outcome, PlacementFacts, Plan } from './decision.ts';
+import type { Choice, Decision, Outcome, Place, PlacementFacts, Plan } from './decision.ts';
 import { sum } from './highest-averages.ts';
 import type { Counts } from './share.ts';
 import { placeByScore } from './place-by-score.ts';
 import { placeBySeat } from './place-by-seat.ts';
-import { listInWords, refuseAll } from './placement-refusal.ts';
+import { listInWords, type Refusal, refuseAll } from './placement-refusal.ts';
 import { selectSpread } from './spread-selection.ts';
 import { ofAllRevisions, ofRevision } from './workload.ts';
 
@@ -13,9 +14,14 @@ import { ofAllRevisions, ofRevision } from './workload.ts';
  * every replica of the program. Soft spread constraints give way as a whole when no cluster is left with them.
  */
 export function nextPlace(facts: PlacementFacts): Decision {
-  const { workload, pod } = facts;
-  const placed = sum(ofRevision(workload.pods, pod.revision));
-  return decide(facts, placed, Math.max(workload.replicas ?? 0, placed + 1), true);
+  const found = decideNext(facts);
+  const refusals = [...found.refused, ...found.refusals()].toSorted((a, b) => (a.cluster < b.cluster ? -1 : 1));
+  return { allowed: found.allowed, refusals, plan: planOf(found) };
+}
+
+/** The best of the places that {@link nextPlace} allows, for those who read neither why not the others nor the plan. */
+export function firstPlace(facts: PlacementFacts): Place | undefined {
+  return decideNext(facts).allowed[0];
 }
 
 /**
@@ -29,35 +35,41 @@ export function refreshPlan(facts: PlacementFacts, roomIsKnown = true): Plan {
   const { workload, pod, remembered } = facts;
   const placed = sum(ofRevision(workload.pods, pod.revision));
   const replicas = workload.replicas ?? placed;
-  const { plan } = decide(facts, placed, replicas, false);
+  const plan = planOf(decide(facts, placed, replicas, false));
   const grows = replicas > sum(remembered?.targets ?? ofAllRevisions(workload.pods));
   return grows && !roomIsKnown ? { ...plan, targets: remembered?.targets } : plan;
 }
 
-function decide(facts: PlacementFacts, placed: number, replicas: number, asks: boolean): Decision {
+/** What came of a choice; `refused`: clusters that were out of the question. */
+interface Found extends Outcome {
+  readonly choice: Choice;
+  readonly refused: readonly Refusal[];
+}
+
+function decideNext(facts: PlacementFacts): Found {
+  const { workload, pod } = facts;
+  const placed = sum(ofRevision(workload.pods, pod.revision));
+  return decide(facts, placed, Math.max(workload.replicas ?? 0, placed + 1), true);
+}
+
+function decide(facts: PlacementFacts, placed: number, replicas: number, asks: boolean): Found {
   const { placement } = facts;
-  const { choice, refusals: found } = choiceOf(facts, placed, replicas);
+  const { choice, refusals: refused } = choiceOf(facts, placed, replicas);
   const hard = placement.spread.filter((rule) => rule.hard);
   const attempts = hard.length < placement.spread.length ? [placement.spread, hard] : [hard];
-  let outcome: Outcome = { allowed: [], refusals: [] };
+  let outcome: Outcome = { allowed: [], refusals: () => [] };
   for (const rules of attempts) {
     outcome = attempt({ ...choice, rules, asks }, Math.max(0, replicas - placed));
     // While all pods have their places, none is open anywhere.
     const isComplete = !asks && replicas <= placed && outcome.targets !== undefined;
     if (outcome.allowed.length > 0 || isComplete) break;
   }
-  const refusals = [...found, ...outcome.refusals].toSorted((a, b) => (a.cluster < b.cluster ? -1 : 1));
-  const shares = sharesWhileShrinking(facts, outcome.targets);
-  return {
-    allowed: outcome.allowed,
-    refusals,
-    plan: {
-      affinityName: choice.group.name,
-      targets: outcome.targets,
-      ...(shares === undefined ? {} : { shares }),
-      tiers: choice.tiers,
-    },
-  };
+  return { ...outcome, choice, refused };
+}
+
+function planOf({ choice: { facts, group, tiers }, targets }: Found): Plan {
+  const shares = sharesWhileShrinking(facts, targets);
+  return { affinityName: group.name, targets, ...(shares === undefined ? {} : { shares }), tiers };
 }
 
 /** One step down after the other would be in proportion to ever more rounded numbers: all of them are to the same ones. */
@@ -69,9 +81,9 @@ function sharesWhileShrinking(
   const before = remembered?.targets;
   if ((kind !== 'dynamic' && kind !== 'aggregated') || before === undefined || targets === undefined) return undefined;
   const change = sum(targets) - sum(before);
+  if (change > 0) return undefined;
   const shares = remembered?.shares ?? (change < 0 ? before : undefined);
-  const isWithin = [...targets].every(([name, count]) => count <= (shares?.get(name) ?? 0));
-  return change <= 0 && isWithin ? shares : undefined;
+  return [...targets].every(([name, count]) => count <= (shares?.get(name) ?? 0)) ? shares : undefined;
 }
 
 function attempt(choice: Choice, need: number): Outcome {
@@ -80,15 +92,18 @@ function attempt(choice: Choice, need: number): Outcome {
   const byWeight = division.kind === 'static' || division.kind === 'preferences';
   const selection = selectSpread(candidates, { rules, scores, need: byWeight ? undefined : need });
   if ('problem' in selection) {
-    return { allowed: [], refusals: refuseAll(candidates, 'Spread', selection.problem) };
+    return { allowed: [], refusals: () => refuseAll(candidates, 'Spread', selection.problem) };
   }
   const { chosen } = selection;
-  const left = refuseAll(
+  const narrowed = { ...choice, candidates: chosen };
+  const outcome = division.kind === 'none' ? placeByScore(narrowed) : placeBySeat(narrowed);
+  return { ...outcome, refusals: () => [...outcome.refusals(), ...notChosen(choice, chosen)] };
+}
+
+function notChosen({ candidates, rules }: Choice, chosen: readonly Candidate[]): Refusal[] {
+  return refuseAll(
     candidates.filter((candidate) => !chosen.includes(candidate)),
     'Spread',
     `other clusters were chosen to spread pods over ${listInWords(rules.map(({ by }) => by))} as the policy says`,
   );
-  const narrowed = { ...choice, candidates: chosen };
-  const outcome = division.kind === 'none' ? placeByScore(narrowed) : placeBySeat(narrowed);
-  return { ...outcome, refusals: [...outcome.refusals, ...left] };
 }

@@ -3,7 +3,6 @@ import { HighestAverages } from './highest-averages.ts';
 import type { Choice, Outcome, Place } from './decision.ts';
 import { noRoom } from './place-by-score.ts';
 import type { Refusal } from './placement-refusal.ts';
-import type { Share } from './share.ts';
 import { spreadMinimums } from './spread-minimums.ts';
 import { targetsOf } from './targets.ts';
 import type { TargetFacts } from './targets.ts';
@@ -36,12 +35,10 @@ function isBehind({ name, here }: Candidate, targets: ReadonlyMap<string, number
 
 function targetFacts(choice: Choice): TargetFacts {
   const { facts, group, candidates, tiers, here, replicas } = choice;
-  const usable = new Set(candidates.map(({ name }) => name));
   const elsewhere = new Map<number, number>();
-  for (const [cluster, count] of here) {
-    const tier = tiers.get(cluster) ?? -1;
-    if (!usable.has(cluster)) elsewhere.set(tier, (elsewhere.get(tier) ?? 0) + count);
-  }
+  const add = (tier: number, count: number) => elsewhere.set(tier, (elsewhere.get(tier) ?? 0) + count);
+  for (const [cluster, count] of here) add(tiers.get(cluster) ?? -1, count);
+  for (const { tier, here: own } of candidates) add(tier, -own);
   return {
     placement: facts.placement,
     group,
@@ -66,14 +63,9 @@ function previousOf({ facts, here }: Choice): TargetFacts['previous'] {
 
 function outcomeOf(choice: Choice, targets: ReadonlyMap<string, number>): Outcome {
   const limits = tierLimits(choice);
-  const open: (Share & Pick<Candidate, 'tier' | 'here'>)[] = [];
-  const refusals: Refusal[] = [];
-  for (const candidate of choice.candidates) {
-    const refusal = whyNoSeat(choice, candidate, targets, limits[candidate.tier]);
-    const { name, tier, here } = candidate;
-    if (refusal === undefined) open.push({ name, tier, here, weight: targets.get(name) ?? 0 });
-    else refusals.push(refusal);
-  }
+  const open = choice.candidates
+    .filter((one) => hasSeat(one, targets, limits[one.tier]))
+    .map(({ name, tier, here }) => ({ name, tier, here, weight: targets.get(name) ?? 0 }));
   const order = new HighestAverages([], tiesDescend(choice.facts.workload.uid));
   open.sort((a, b) => a.tier - b.tier || order.compare(a, b, choice.here));
   const allowed = open.map(({ name, here, weight }, index): Place => ({
@@ -82,7 +74,16 @@ function outcomeOf(choice: Choice, targets: ReadonlyMap<string, number>): Outcom
     seat: here + 1,
     seats: weight,
   }));
+  const refusals = (): Refusal[] =>
+    choice.candidates
+      .filter((one) => !hasSeat(one, targets, limits[one.tier]))
+      .map((one) => whyNoSeat(choice, one, targets, limits[one.tier]));
   return { allowed, refusals, targets };
+}
+
+function hasSeat(candidate: Candidate, targets: ReadonlyMap<string, number>, limit: TierLimit | undefined): boolean {
+  const isOpen = limit?.full === undefined && limit?.waits === undefined;
+  return isOpen && candidate.room > 0 && isBehind(candidate, targets);
 }
 
 function whyNoSeat(
@@ -90,7 +91,7 @@ function whyNoSeat(
   candidate: Candidate,
   targets: ReadonlyMap<string, number>,
   limit: TierLimit | undefined,
-): Refusal | undefined {
+): Refusal {
   const { name, cluster, here, room } = candidate;
   const { division } = choice.facts.placement;
   if (limit?.full !== undefined) return { cluster: name, reason: 'AtMax', message: limit.full };
@@ -101,8 +102,8 @@ function whyNoSeat(
     const message = shareInWords(here, targets.get(name) ?? 0, choice.replicas);
     return { cluster: name, reason: 'HasItsShare', message };
   }
-  if (room === 0) return noRoom(candidate);
-  return limit?.waits === undefined ? undefined : { cluster: name, reason: 'LaterTier', message: limit.waits };
+  if (room === 0 || limit?.waits === undefined) return noRoom(candidate);
+  return { cluster: name, reason: 'LaterTier', message: limit.waits };
 }
 
 function shareInWords(here: number, target: number, replicas: number): string {

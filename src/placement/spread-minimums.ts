@@ -9,12 +9,11 @@ import type { Refusal } from './placement-refusal.ts';
  */
 export function spreadMinimums({ candidates, rules, replicas }: Choice): Map<string, number> {
   const minimums = new Map<string, number>();
-  const inUseFirst = candidates.toSorted((a, b) => Number(b.here > 0) - Number(a.here > 0));
   for (const rule of rules) {
     const covered = new Set<string>(
       candidates.filter(({ name }) => minimums.has(name)).flatMap(({ cluster }) => rule.groupsOf(cluster)),
     );
-    for (const { name, cluster } of inUseFirst) {
+    for (const { name, cluster } of candidates.toSorted((a, b) => Number(b.here > 0) - Number(a.here > 0))) {
       if (covered.size >= Math.min(rule.min, replicas) || minimums.size >= replicas) break;
       const groups = rule.groupsOf(cluster);
       if (!groups.some((group) => !covered.has(group))) continue;

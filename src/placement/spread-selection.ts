@@ -31,6 +31,7 @@ export function selectSpread(
   wishes: SpreadWishes,
 ): { chosen: readonly Candidate[] } | { problem: string } {
   const { rules } = wishes;
+  if (rules.length === 0) return { chosen: candidates };
   for (const rule of rules) {
     const groups = groupNames(candidates, rule);
     if (groups.length < rule.min) return { problem: tooFewInWords(rule, groups) };

@@ -4,7 +4,7 @@ import type { Candidate, Grant, Victims } from '../capacity/victims.ts';
 import type { Pod } from '../kube/core-v1.ts';
 import type { Room } from '../placement/candidates.ts';
 import { placementFor } from '../placement/gang-order.ts';
-import { nextPlace } from '../placement/next-place.ts';
+import { firstPlace } from '../placement/next-place.ts';
 import type { OwnerChain } from '../placement/owner-chain.ts';
 import { isMadeForItsNode } from './daemon-pod.ts';
 import { evicting, type NodeVictims, type PreemptionArgs, type PreemptionResult } from './extender-wire.ts';
@@ -152,7 +152,7 @@ export class Preemption {
     };
     const made = { ...facts, placement: placementFor(pod, facts), rooms: { get: roomIn } };
     for (;;) {
-      const [place] = nextPlace(made).allowed;
+      const place = firstPlace(made);
       const nodes = place === undefined || inVain.has(place.cluster) ? undefined : nodesOf(place.cluster);
       if (place === undefined || nodes === undefined) return new Map();
       if (place.cluster === LOCAL) return new Map(nodes.map((node) => [node, undefined]));

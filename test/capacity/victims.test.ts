@@ -101,6 +101,20 @@ describe('victims', () => {
       }),
     );
   });
+
+  it('are the same of one pod alone as beside one whose leaving makes no room', () => {
+    const budgets = fc.subarray([
+      { key: 'b', allowed: 0 },
+      { key: 'c', allowed: 1 },
+    ]);
+    fc.assert(
+      fc.property(budgets, fc.nat(3), fc.nat(3), fc.nat(3), (covered, size, asked, free) => {
+        const one = pod('one', size, 1, { budgets: covered });
+        const alone = victimsAmong([one], new Room(asked, free));
+        expect(alone).toEqual(victimsAmong([one, pod('other', 0)], new Room(asked, free)));
+      }),
+    );
+  });
 });
 
 function subsets<T>(list: readonly T[]): T[][] {

@@ -6,7 +6,7 @@ import type { PlacementFacts } from '../../src/placement/decision.ts';
 import type { Cluster } from '../../src/api/cluster.ts';
 import { compilePlacement } from '../../src/placement/compiled-placement.ts';
 import { placeInWords } from '../../src/placement/placement-report.ts';
-import { nextPlace, refreshPlan } from '../../src/placement/next-place.ts';
+import { firstPlace, nextPlace, refreshPlan } from '../../src/placement/next-place.ts';
 import { removalOrder } from '../../src/placement/removal-order.ts';
 import { ofAllRevisions, ofRevision } from '../../src/placement/workload.ts';
 import { countPods } from '../fixtures/count-pods.ts';
@@ -144,6 +144,15 @@ describe('whatever the policy and the facts', () => {
           expect(placeInWords(place)).not.toBe('');
         }
         for (const { message } of refusals) expect(message).not.toBe('');
+      }),
+      { numRuns: 1_000 },
+    );
+  });
+
+  it('gives the first place alone as it stands in the whole answer', () => {
+    fc.assert(
+      fc.property(facts, (one) => {
+        expect(firstPlace(one)).toEqual(nextPlace(one).allowed[0]);
       }),
       { numRuns: 1_000 },
     );
