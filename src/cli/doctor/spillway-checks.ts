@@ -136,7 +136,7 @@ export function membersWell(raw: readonly KubeObject[]): Finding[] {
       ];
     }
     const shown = causes.some(({ type }) => type === 'Reachable')
-      ? causes.filter(({ reason = '' }) => !OF_SILENCE.has(reason))
+      ? causes.filter(({ reason }) => !OF_SILENCE.has(reason))
       : causes;
     return shown.map(({ type, status, reason, message }) => ({
       check,
