@@ -16,7 +16,7 @@ export const SHORT_ROOM_MISTAKES: readonly Mistake[] = [
   },
   {
     name: 'evict-all-that-are-less-important',
-    seed: 285,
+    seed: 313,
     theme: 'crowded',
     edits: [
       {
@@ -78,5 +78,11 @@ export const SHORT_ROOM_MISTAKES: readonly Mistake[] = [
         to: '',
       },
     ],
+  },
+  {
+    name: 'count-what-is-kept-for-the-pod-itself',
+    seed: 262,
+    theme: 'crowded',
+    edits: [{ file: 'scheduler/nominees.ts', from: 'return [own, ...lower];', to: 'return lower;' }],
   },
 ];
