@@ -75,6 +75,7 @@ export class Extender {
       changed: (pod) => this.#podSeen(pod),
       gone: ({ metadata: { uid = '' } }) => {
         this.#attempts.end(uid);
+        this.#secondQuestion.forget(uid);
         this.#heldRooms.release(uid);
         options.nominees.gone(uid);
       },
@@ -85,6 +86,7 @@ export class Extender {
     const { uid = '', deletionTimestamp } = pod.metadata;
     if (pod.spec.nodeName !== undefined || deletionTimestamp !== undefined) {
       this.#attempts.end(uid);
+      this.#secondQuestion.forget(uid);
     } else if (this.#attempts.hasFailed(pod)) {
       this.#attempts.end(uid);
       this.#takeBack(uid);
@@ -97,6 +99,7 @@ export class Extender {
 
   /** The place that a scheduler was told; what is held for the pod for other reasons stays. */
   #takeBack(uid: string): void {
+    this.#secondQuestion.forget(uid);
     this.#o.view.seats.forget(uid);
     this.#heldRooms.release(uid, 'told');
   }

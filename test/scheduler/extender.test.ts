@@ -367,6 +367,34 @@ describe('pods that carry the mark are asked about twice in an attempt', () => {
     now += 10_000;
     expect(await ask('filter', marked('a'), ['east'])).toEqual([]);
   });
+
+  // As where another replica was asked first, which is gone by the next attempt.
+  test('a first one that nobody followed up says nothing once its place was taken back', async () => {
+    asking = () => slots.set('east', 1 - reserved.size);
+    const PODS = '/api/v1/namespaces/shop/pods';
+    const a = make(PODS, { apiVersion: 'v1', kind: 'Pod', ...marked('a') }) as unknown as Pod;
+    await seen('it is known', () => view.pods.get('shop/a') !== undefined);
+    expect(await ask('filter', a, ['east'])).toEqual(['east']);
+    const failed = { type: 'PodScheduled', status: 'False', reason: 'Unschedulable', message: 'not this time' };
+    api.edit(`${PODS}/a`, { status: { conditions: [failed] } });
+    await seen('its attempt failed', () => view.seats.assumedAt(a.metadata.uid ?? '') === undefined);
+    expect(await ask('filter', pod('b'), ['east'])).toEqual(['east']);
+    expect(await ask('confirm', a, ['east'])).toEqual([]);
+  });
+
+  test('nor does it to a question of another attempt', async () => {
+    const PODS = '/api/v1/namespaces/shop/pods';
+    const a = make(PODS, { apiVersion: 'v1', kind: 'Pod', ...marked('a') }) as unknown as Pod;
+    await seen('it is known', () => view.pods.get('shop/a') !== undefined);
+    slots.clear();
+    expect(await ask('filter', a, ['east'])).toEqual([]);
+    const failed = { type: 'PodScheduled', status: 'False', reason: 'Unschedulable', message: 'no room' };
+    api.edit(`${PODS}/a`, { status: { conditions: [failed] } });
+    const get = { method: 'GET', path: `${PODS}/a`, query: {}, body: undefined, contentType: '' };
+    const next = api.handle(get) as unknown as Pod;
+    slots.set('east', 1);
+    expect(await ask('confirm', next, ['east'])).toEqual(['east']);
+  });
 });
 
 describe('a virtual node that is not ready', () => {
