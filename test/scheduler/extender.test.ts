@@ -1404,6 +1404,17 @@ describe('a policy', () => {
     for (const name of ['b', 'c']) expect((await filter(marked(name), ['west'])).NodeNames).toEqual(['west']);
   });
 
+  test('what another replica knew better of one marked pod divides the others no differently', async () => {
+    place({ replicaScheduling: { weightPreference: { dynamicWeight: 'AvailableReplicas' } } });
+    await seen('the policy is known', () => [...view.policies.values()].length === 1);
+    slots.set('local', 0).set('east', 20).set('west', 10);
+    const resources = { requests: { 'spillway.dev/extender': '0' } };
+    const marked = (name: string): Pod => pod(name, { spec: { containers: [{ name: 'main', resources }] } });
+    // Of six pods two are to be in west, as far as is known here.
+    for (const name of ['a', 'b', 'c']) expect((await filter(marked(name), ['west'])).NodeNames).toEqual(['west']);
+    expect((await extender.filter({ pod: marked('d'), nodeNames: NAMES }, 'confirm')).NodeNames).toEqual(['east']);
+  });
+
   test('what was set aside on the host ends when the pod is bound there', async () => {
     place({ replicaScheduling: {} });
     await seen('the policy is known', () => [...view.policies.values()].length === 1);
