@@ -626,6 +626,26 @@ describe('a place that was given', () => {
     expect(await whereTo(b)).toEqual(['east']);
   });
 
+  test('is not free because the watch shows two ends late of which the scheduler knew', async () => {
+    const [a, b] = [await made('a'), await made('b')];
+    const known = (message: string, ahead: number): Pod => {
+      const metadata = { ...a.metadata, resourceVersion: String(api.version + ahead) };
+      return { ...a, metadata, status: { conditions: [unscheduled(message)] } } as Pod;
+    };
+    const [one, two] = [known('one', 1), known('two', 2)];
+    expect((await filter(a, ['west'])).NodeNames).toEqual([]);
+    expect((await filter(one, ['west'])).NodeNames).toEqual([]);
+    expect(await whereTo(two)).toEqual(['east']);
+    const shows = async (message: string): Promise<void> => {
+      api.edit(`${PODS}/a`, { status: { conditions: [unscheduled(message)] } });
+      await seen('that is known', () => view.pods.get('shop/a')?.status?.conditions?.[0]?.message === message);
+    };
+    for (const message of ['one', 'two']) await shows(message);
+    expect(await whereTo(b)).toEqual([]);
+    await shows('three');
+    expect(await whereTo(b)).toEqual(['east']);
+  });
+
   test('is held for ten seconds only while attempts fail without a word, and for a quarter of an hour at most', async () => {
     const [a, b] = [await made('a'), await made('b')];
     expect(await whereTo(a)).toEqual(['east']);
