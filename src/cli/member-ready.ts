@@ -28,8 +28,12 @@ export async function untilMemberReady(
     if (status === undefined || ready === undefined || status.observedGeneration !== metadata.generation) {
       return { waitingFor: `the manager to look at ${name} (it runs? kubectl get pods -n ${SYSTEM_NAMESPACE})` };
     }
-    if (isOfFormer(status.credentialsVersion, credentials))
-      return { waitingFor: `the manager to reach ${name} by what Secret ${secret.namespace}/${secret.name} says now` };
+    if (isOfFormer(status.credentialsVersion, credentials)) {
+      const what = `the manager to reach ${name} by what Secret ${secret.namespace}/${secret.name} says now`;
+      // Of a Secret that cannot be used the conditions say why, but it is never the one that the member was asked by.
+      const why = ready.status === 'True' ? '' : ` (it is not Ready: ${ready.reason}: ${ready.message})`;
+      return { waitingFor: `${what}${why}` };
+    }
     if (ready.status !== 'True') return { waitingFor: `${name} is not Ready: ${ready.reason}: ${ready.message}` };
     const nodes = await host.tryList<Node>(NODES, { labelSelector: `spillway.dev/member=${name}` });
     if (nodes instanceof MissingRight) return { value: member };

@@ -73,6 +73,7 @@ export class MemberConnection {
   readonly #listeners = new Set<() => void>();
   #wake = new AbortController();
   #reachability: Reachability = NOT_PROBED;
+  #foundSince: number | undefined;
   readonly #silence = new Silence();
   readonly #unanswered = new Silence();
   readonly #identity: ClusterIdentity;
@@ -156,6 +157,11 @@ export class MemberConnection {
 
   get reachability(): Reachability {
     return this.#reachability;
+  }
+
+  /** When the last probe began that says the same as {@link reachability}, in monotonic ms; undefined before the first one. */
+  get foundSince(): number | undefined {
+    return this.#foundSince;
   }
 
   /** For how long no probe was answered by the pinned cluster, or could not be sent, in ms: a single answer, be it an error, begins it anew. See {@link Silence}. */
@@ -264,14 +270,15 @@ export class MemberConnection {
     const { metrics, name } = this.#o;
     metrics?.probeSeconds.observe({ member: name }, (monotonic() - began) / 1000);
     metrics?.probes.inc({ member: name, result: failure?.reason ?? 'ok' });
-    this.#record(failure);
+    this.#record(failure, began);
   }
 
-  #record(failure: ProbeFailure | undefined): void {
+  #record(failure: ProbeFailure | undefined, began: number): void {
     const before = this.#reachability;
     const now = { wall: this.#clock(), monotonic: monotonic() };
     const probe = this.#o.probe();
     this.#reachability = afterProbe(before, failure, probe, now);
+    if (this.#reachability.against === 0) this.#foundSince = began;
     const mostMs = (probe.periodSeconds + probe.timeoutSeconds) * 1000;
     const answered = failure === undefined ? this.identityOk() : isAnswering(failure.reason);
     this.#silence.probed(answered, now.monotonic, mostMs);

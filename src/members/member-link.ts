@@ -53,8 +53,10 @@ interface Session<Scope> {
   access: RotatingAccess;
   connection: MemberConnection;
   child: ChildSignal;
-  /** resourceVersion of the Secret that `access` is of. */
-  version: string | undefined;
+  /** Of the Secret that `access` is of: its resourceVersion, and since when it is in use, in monotonic ms. */
+  secret: { readonly version: string | undefined; readonly since: number };
+  /** resourceVersion of the one by which the member was asked before. */
+  triedBefore: string | undefined;
   scope?: Scope;
 }
 
@@ -109,10 +111,12 @@ export class MemberLink<Scope extends LinkedScope> {
     return this.#session?.scope;
   }
 
-  /** resourceVersion of the Secret by which the member was asked last; undefined while the connection has not been tried. */
+  /** resourceVersion of the Secret by which was found out what is known of the member; undefined while the connection has not been tried. */
   get triedVersion(): string | undefined {
     const session = this.#session;
-    return session?.connection.reachability.reachable === undefined ? undefined : session.version;
+    const foundSince = session?.connection.foundSince;
+    if (session === undefined || foundSince === undefined) return undefined;
+    return foundSince >= session.secret.since ? session.secret.version : session.triedBefore;
   }
 
   get credentials(): MemberFacts['credentials'] {
@@ -179,8 +183,10 @@ export class MemberLink<Scope extends LinkedScope> {
       this.#access = state.access;
       this.#credentials = { state: 'accepted', secret: `Secret ${secret}`, token: state.token };
       // What was found out over the connection to the former address is none of this one's.
-      if (session?.access.use(state.access) === true) session.version = this.#version;
-      else session?.child.abort();
+      if (session?.access.use(state.access) === true) {
+        session.triedBefore = this.triedVersion;
+        session.secret = { version: this.#version, since: monotonic() };
+      } else session?.child.abort();
     } else {
       this.#refusal = state.refusal;
       // A mistake in a new kubeconfig must not cut off a member; taking the Secret away is meant to.
@@ -212,7 +218,8 @@ export class MemberLink<Scope extends LinkedScope> {
     const access = this.#access === undefined ? RotatingAccess.without(this.#refusal) : RotatingAccess.of(this.#access);
     const probe = () => member()?.spec.probe ?? DEFAULT_PROBE;
     const connection = new MemberConnection({ ...rest, access, probe });
-    const session: Session<Scope> = { access, connection, child, version: this.#version };
+    const secret = { version: this.#version, since: monotonic() };
+    const session: Session<Scope> = { access, connection, child, secret, triedBefore: undefined };
     this.#session = session;
     const off = connection.onChange(() => {
       this.#checkIdentity(session);

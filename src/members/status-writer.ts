@@ -4,6 +4,7 @@ import type { MemberClusterStatus } from '../api/member-cluster-status.ts';
 import type { KubeClient } from '../kube/client.ts';
 import { monotonic } from '../kube/clock.ts';
 import { describeError, isNotFound } from '../kube/errors.ts';
+import { fieldsOf, without } from '../kube/json-fields.ts';
 import { mergePatch } from '../kube/merge-patch.ts';
 import type { KubeObject } from '../kube/object.ts';
 import { isOlder } from '../kube/resource-version.ts';
@@ -31,6 +32,14 @@ export interface StatusWriterOptions {
   monotonic?: () => number;
 }
 
+interface StatusChange {
+  /** The fields that differ, as a merge patch. */
+  readonly status: object;
+  /** All of it. */
+  readonly wanted: MemberClusterStatus;
+  readonly figuresOnly: boolean;
+}
+
 /**
  * Keeps the status of one MemberCluster as `render` says: looks every two seconds and whenever touched, writes only what
  * differs and seldom, by a merge patch that fits this UID only.
@@ -40,6 +49,8 @@ export class StatusWriter {
   readonly #monotonic: () => number;
   readonly #wakeUp = new AutoResetEvent();
   #object: StatusObject;
+  /** Fields that the API server did not keep, as a CRD of a former version drops them; not sent again before that, in monotonic ms. */
+  #unkept: { readonly fields: readonly string[]; readonly until: number } = { fields: [], until: 0 };
 
   constructor(object: StatusObject, options: StatusWriterOptions) {
     this.#object = object;
@@ -83,26 +94,26 @@ export class StatusWriter {
         await this.#wakeUp.wait(signal, most);
       } else {
         last = this.#monotonic();
-        failures = (await this.#write(change.patch, signal)) ? 0 : failures + 1;
+        failures = (await this.#write(change, signal)) ? 0 : failures + 1;
         if (failures > 0) last += Math.min(LONGEST_RETRY_MS, WRITE_INTERVAL_MS * 2 ** failures);
       }
     }
   }
 
-  #change(): { patch: object; figuresOnly: boolean } | undefined {
+  #change(): StatusChange | undefined {
     const before = this.#object.status;
-    const body = mergePatch(before ?? {}, this.#o.render(before));
-    if (body === undefined) return undefined;
-    const { uid } = this.#object.metadata;
-    return {
-      patch: { metadata: { uid }, status: body },
-      figuresOnly: Object.keys(body).every((key) => FIGURES.has(key)),
-    };
+    const wanted = this.#o.render(before);
+    const all = mergePatch(before ?? {}, wanted);
+    if (all === undefined) return undefined;
+    const { fields, until } = this.#unkept;
+    const status = this.#monotonic() < until ? without(fieldsOf(all), fields) : fieldsOf(all);
+    const keys = Object.keys(status);
+    return keys.length === 0 ? undefined : { status, wanted, figuresOnly: keys.every((key) => FIGURES.has(key)) };
   }
 
-  async #write(body: object, signal: AbortSignal): Promise<boolean> {
-    const before = this.#object.metadata.resourceVersion;
-    const { name } = this.#object.metadata;
+  async #write({ status, wanted }: StatusChange, signal: AbortSignal): Promise<boolean> {
+    const { name, uid, resourceVersion: before } = this.#object.metadata;
+    const body = { metadata: { uid }, status };
     try {
       const how = { type: 'merge', subresource: 'status', fieldManager: 'spillway' } as const;
       const stored = await patch<StatusObject>(this.#o.host, MEMBER_CLUSTERS, { name }, body, how, { signal });
@@ -110,6 +121,9 @@ export class StatusWriter {
       // The answer to a write is newer than what was known before, unless the host itself has gone back.
       const wentBack = isOlder(resourceVersion, before);
       if (wentBack || !isOlder(resourceVersion, this.#object.metadata.resourceVersion)) this.#object = stored;
+      const left = fieldsOf(mergePatch(stored.status ?? {}, wanted) ?? {});
+      const fields = Object.keys(status).filter((field) => Object.hasOwn(left, field));
+      if (fields.length > 0) this.#unkept = { fields, until: this.#monotonic() + LONGEST_RETRY_MS };
       this.#o.written(stored.status ?? {});
       return true;
     } catch (error) {

@@ -2,6 +2,7 @@ import { LRUCache } from 'lru-cache';
 import type { Condition, Pod } from '../kube/core-v1.ts';
 import { atMost } from '../kube/lru-limit.ts';
 import { fnv32a } from '../kube/fnv.ts';
+import { isOlder } from '../kube/resource-version.ts';
 
 /** Attempts that are remembered, at the most. */
 const MAX_ATTEMPTS = 20_000;
@@ -17,6 +18,8 @@ const NO_PLACE = 'Unschedulable';
 interface Attempt {
   /** What the scheduler knew of its former failure when it asked; undefined: of none. */
   readonly knownFailure: string | undefined;
+  /** Of the pod as the scheduler knew it; what is older tells nothing of how this attempt ends. */
+  readonly resourceVersion: string | undefined;
   readonly isSilent: boolean;
   /** Monotonic, in ms. */
   readonly at: number;
@@ -48,7 +51,7 @@ export class Attempts {
 
   /** A scheduler was told a place for the pod. For how long it is to be held, in ms, unless the attempt ends before. */
   begin(pod: Pod): number {
-    const { uid = '' } = pod.metadata;
+    const { uid = '', resourceVersion } = pod.metadata;
     const before = this.#open.get(uid);
     const now = this.#monotonic();
     const isSame = before !== undefined && now - before.at < SAME_ATTEMPT_MS;
@@ -57,7 +60,8 @@ export class Attempts {
     const last = isSame ? before : this.#refused.get(uid);
     const isOld = last !== undefined && last.knownFailure === knownFailure && now - last.at < LATE_MS;
     this.#refused.delete(uid);
-    this.#open.set(uid, { knownFailure, isSilent, at: now, ...(isOld ? { oldNewsUntil: now + LATE_MS } : {}) });
+    const old = isOld ? { oldNewsUntil: now + LATE_MS } : {};
+    this.#open.set(uid, { knownFailure, resourceVersion, isSilent, at: now, ...old });
     return isSilent ? Attempts.SILENT_HOLD_MS : Attempts.HOLD_MS;
   }
 
@@ -76,9 +80,10 @@ export class Attempts {
     if (failure !== this.#refused.peek(uid)?.knownFailure) this.#refused.delete(uid);
     const attempt = this.#open.get(uid);
     if (attempt === undefined || failure === attempt.knownFailure) return false;
-    const { oldNewsUntil = 0, isSilent, at } = attempt;
+    if (isOlder(pod.metadata.resourceVersion, attempt.resourceVersion)) return false;
+    const { oldNewsUntil = 0, ...rest } = attempt;
     if (this.#monotonic() >= oldNewsUntil || unscheduledOf(pod)?.reason !== NO_PLACE) return true;
-    this.#open.set(uid, { knownFailure: failure, isSilent, at });
+    this.#open.set(uid, { ...rest, knownFailure: failure });
     return false;
   }
 

@@ -75,6 +75,7 @@ export class Extender {
       changed: (pod) => this.#podSeen(pod),
       gone: ({ metadata: { uid = '' } }) => {
         this.#attempts.end(uid);
+        this.#secondQuestion.forget(uid);
         this.#heldRooms.release(uid);
         options.nominees.gone(uid);
       },
@@ -85,6 +86,7 @@ export class Extender {
     const { uid = '', deletionTimestamp } = pod.metadata;
     if (pod.spec.nodeName !== undefined || deletionTimestamp !== undefined) {
       this.#attempts.end(uid);
+      this.#secondQuestion.forget(uid);
     } else if (this.#attempts.hasFailed(pod)) {
       this.#attempts.end(uid);
       this.#takeBack(uid);
@@ -97,6 +99,7 @@ export class Extender {
 
   /** The place that a scheduler was told; what is held for the pod for other reasons stays. */
   #takeBack(uid: string): void {
+    this.#secondQuestion.forget(uid);
     this.#o.view.seats.forget(uid);
     this.#heldRooms.release(uid, 'told');
   }
@@ -228,7 +231,7 @@ export class Extender {
     return { cluster: local.length > 0 ? LOCAL : member, result: passing(names) };
   }
 
-  /** `leftOut`: nodes that are not asked about, `comeLater` in a question of their own. */
+  /** `leftOut`: nodes that are not asked about, `comeLater` in a question of their own, or `byOthers`, who know better. */
   #byRules(
     pod: Pod,
     {
@@ -236,10 +239,11 @@ export class Extender {
       rules,
       split,
       leftOut,
-    }: { chain: OwnerChain; rules: Rules; split: Split; leftOut: 'none' | 'perhaps' | 'comeLater' },
+    }: { chain: OwnerChain; rules: Rules; split: Split; leftOut: 'none' | 'perhaps' | 'byOthers' | 'comeLater' },
   ): Answer {
     const { view, workloads, questions } = this.#o;
-    const asked = leftOut === 'none' ? split : questions.withOthers(pod, split);
+    const asIfAll = leftOut === 'none' || leftOut === 'byOthers';
+    const asked = asIfAll ? split : questions.withOthers(pod, split);
     const { facts, members, identity } = questions.ask(pod, chain, rules, asked);
     const decision = nextPlace({ ...facts, placement: placementFor(pod, facts) });
     const nodesIn = (cluster: string): MemberFit['nodes'] =>
@@ -253,11 +257,11 @@ export class Extender {
       return { cluster: undefined, result: failing(this.#reasons(split, decision)) };
     }
     if (place === undefined && leftOut === 'perhaps') {
-      return this.#byRules(pod, { chain, rules, split, leftOut: 'none' });
+      return this.#byRules(pod, { chain, rules, split, leftOut: 'byOthers' });
     }
     const made = { chain, identity, pod, rules, decision };
-    // Next time the room may be there: this pod alone goes by what is free now.
-    if (this.#o.migrationFit.isAsking) workloads.decidedForNow(made);
+    // Next time the room may be there, or all nodes are asked about: this pod alone goes by what there is now.
+    if (this.#o.migrationFit.isAsking || leftOut === 'byOthers') workloads.decidedForNow(made);
     else workloads.decided(made);
     if (place === undefined) {
       this.#attempts.refused(pod);

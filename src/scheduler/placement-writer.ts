@@ -170,7 +170,7 @@ export class PlacementWriter {
     const { policy, revision, plannedAt } = own;
     if (policy === undefined || plannedAt === undefined) return undefined;
     const replicas = replicasOf(workload);
-    const { plan, avoided } = remembered(own);
+    const { plan } = remembered(own);
     const status = placementStatus({
       source: policy,
       workload: { uid: workload.metadata.uid ?? '', replicas, pods: new Map() },
@@ -178,7 +178,8 @@ export class PlacementWriter {
       waiting: 0,
       plan: replicas === 0 ? { ...plan, targets: undefined, shares: new Map() } : plan,
       plannedAt: Date.parse(plannedAt),
-      avoided,
+      // Its last pod may have been refused after that was written.
+      avoided: this.#o.workloads.avoided(workload),
       last: undefined,
       before: own,
       now: this.#o.clock(),

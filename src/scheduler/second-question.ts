@@ -19,6 +19,8 @@ export interface SecondQuestionOptions {
 interface FirstAnswer {
   readonly verb: FilterVerb;
   readonly nodes: ReadonlySet<string>;
+  /** Of the pod, as it was sent: in one attempt a scheduler goes by what it knew when that began. */
+  readonly resourceVersion: string | undefined;
   /** Monotonic, in ms. */
   readonly until: number;
 }
@@ -32,7 +34,7 @@ const MAX_ANSWERS = 4_096;
  * Pods that ask for {@link EXTENDER_RESOURCE} are asked about twice in one attempt. A scheduler that must go on for all other pods
  * while nobody answers (`ignorable: true`) may skip `filter`; about these it asks `confirm` as well, and does not go on without an
  * answer. The first question decides, and the other one is answered the same, once: kube-scheduler asks extenders that are not
- * ignorable first, in whatever order its configuration has them.
+ * ignorable first, in whatever order its configuration has them. Another replica may have been asked the other one.
  */
 export class SecondQuestion {
   readonly #o: SecondQuestionOptions;
@@ -46,17 +48,24 @@ export class SecondQuestion {
   /** What the first question was answered. */
   note(verb: FilterVerb, pod: Pod, { NodeNames }: FilterResult): void {
     if (!isMarked(pod)) return;
+    const { uid = '', resourceVersion } = pod.metadata;
     const until = this.#o.monotonic() + ANSWER_MS;
-    this.#answers.set(pod.metadata.uid ?? '', { verb, nodes: new Set(NodeNames), until });
+    this.#answers.set(uid, { verb, nodes: new Set(NodeNames), resourceVersion, until });
+  }
+
+  /** The attempt is over, or its place was taken back. */
+  forget(podUid: string): void {
+    this.#answers.delete(podUid);
   }
 
   /** Undefined: it is the first one. */
   answer(verb: FilterVerb, { pod, nodeNames }: ExtenderArgs): FilterResult | undefined {
-    const { uid = '' } = pod.metadata;
+    const { uid = '', resourceVersion } = pod.metadata;
     const first = this.#answers.get(uid);
     if (first === undefined) return undefined;
     this.#answers.delete(uid);
-    if (first.verb === verb || first.until <= this.#o.monotonic()) return undefined;
+    const isOfAnother = first.verb === verb || first.resourceVersion !== resourceVersion;
+    if (isOfAnother || first.until <= this.#o.monotonic()) return undefined;
     const passed = nodeNames.filter((name) => first.nodes.has(name));
     return passed.length > 0 ? passing(passed) : failing(this.#notChosen(nodeNames));
   }

@@ -148,6 +148,25 @@ describe('StatusWriter', () => {
     expect(patches()).toHaveLength(2);
   });
 
+  it('sends what a former CRD drops only now and then, and all else at once', async () => {
+    const { api, patches, want, writer } = start({ version: 'v1', credentialsVersion: '7' });
+    api.fault = ({ body }) => {
+      delete (body as { status: MemberClusterStatus }).status.credentialsVersion;
+      return undefined;
+    };
+    await vi.advanceTimersByTimeAsync(600_000);
+    expect(patches().length).toBeLessThan(25);
+    expect(writer.isWritten).toBe(true);
+    const before = patches().length;
+    want({ version: 'v2', credentialsVersion: '7' });
+    await vi.advanceTimersByTimeAsync(3_000);
+    expect(patches().length - before).toBeGreaterThan(0);
+    expect(api.objects.get(PATH)?.['status']).toEqual({ version: 'v2' });
+    api.fault = undefined;
+    await vi.advanceTimersByTimeAsync(60_000);
+    expect(api.objects.get(PATH)?.['status']).toEqual({ version: 'v2', credentialsVersion: '7' });
+  });
+
   it('goes on from the older object of a host that was restored', async () => {
     const { api, writer, patches, want } = start({ version: 'v1' });
     await vi.advanceTimersByTimeAsync(500);

@@ -367,6 +367,34 @@ describe('pods that carry the mark are asked about twice in an attempt', () => {
     now += 10_000;
     expect(await ask('filter', marked('a'), ['east'])).toEqual([]);
   });
+
+  // As where another replica was asked first, which is gone by the next attempt.
+  test('a first one that nobody followed up says nothing once its place was taken back', async () => {
+    asking = () => slots.set('east', 1 - reserved.size);
+    const PODS = '/api/v1/namespaces/shop/pods';
+    const a = make(PODS, { apiVersion: 'v1', kind: 'Pod', ...marked('a') }) as unknown as Pod;
+    await seen('it is known', () => view.pods.get('shop/a') !== undefined);
+    expect(await ask('filter', a, ['east'])).toEqual(['east']);
+    const failed = { type: 'PodScheduled', status: 'False', reason: 'Unschedulable', message: 'not this time' };
+    api.edit(`${PODS}/a`, { status: { conditions: [failed] } });
+    await seen('its attempt failed', () => view.seats.assumedAt(a.metadata.uid ?? '') === undefined);
+    expect(await ask('filter', pod('b'), ['east'])).toEqual(['east']);
+    expect(await ask('confirm', a, ['east'])).toEqual([]);
+  });
+
+  test('nor does it to a question of another attempt', async () => {
+    const PODS = '/api/v1/namespaces/shop/pods';
+    const a = make(PODS, { apiVersion: 'v1', kind: 'Pod', ...marked('a') }) as unknown as Pod;
+    await seen('it is known', () => view.pods.get('shop/a') !== undefined);
+    slots.clear();
+    expect(await ask('filter', a, ['east'])).toEqual([]);
+    const failed = { type: 'PodScheduled', status: 'False', reason: 'Unschedulable', message: 'no room' };
+    api.edit(`${PODS}/a`, { status: { conditions: [failed] } });
+    const get = { method: 'GET', path: `${PODS}/a`, query: {}, body: undefined, contentType: '' };
+    const next = api.handle(get) as unknown as Pod;
+    slots.set('east', 1);
+    expect(await ask('confirm', next, ['east'])).toEqual(['east']);
+  });
 });
 
 describe('a virtual node that is not ready', () => {
@@ -595,6 +623,26 @@ describe('a place that was given', () => {
     expect(await whereTo(isSeen ? (view.pods.get('shop/a') ?? a) : a)).toEqual(['east']);
     await shows('binding volumes: timed out');
     expect(reserved.has(a.metadata.uid ?? '')).toBe(false);
+    expect(await whereTo(b)).toEqual(['east']);
+  });
+
+  test('is not free because the watch shows two ends late of which the scheduler knew', async () => {
+    const [a, b] = [await made('a'), await made('b')];
+    const known = (message: string, ahead: number): Pod => {
+      const metadata = { ...a.metadata, resourceVersion: String(api.version + ahead) };
+      return { ...a, metadata, status: { conditions: [unscheduled(message)] } } as Pod;
+    };
+    const [one, two] = [known('one', 1), known('two', 2)];
+    expect((await filter(a, ['west'])).NodeNames).toEqual([]);
+    expect((await filter(one, ['west'])).NodeNames).toEqual([]);
+    expect(await whereTo(two)).toEqual(['east']);
+    const shows = async (message: string): Promise<void> => {
+      api.edit(`${PODS}/a`, { status: { conditions: [unscheduled(message)] } });
+      await seen('that is known', () => view.pods.get('shop/a')?.status?.conditions?.[0]?.message === message);
+    };
+    for (const message of ['one', 'two']) await shows(message);
+    expect(await whereTo(b)).toEqual([]);
+    await shows('three');
     expect(await whereTo(b)).toEqual(['east']);
   });
 
@@ -1374,6 +1422,17 @@ describe('a policy', () => {
     // As far as is known here it is to be in east, which the other replica knows better, or its scheduler.
     slots.set('west', 1);
     for (const name of ['b', 'c']) expect((await filter(marked(name), ['west'])).NodeNames).toEqual(['west']);
+  });
+
+  test('what another replica knew better of one marked pod divides the others no differently', async () => {
+    place({ replicaScheduling: { weightPreference: { dynamicWeight: 'AvailableReplicas' } } });
+    await seen('the policy is known', () => [...view.policies.values()].length === 1);
+    slots.set('local', 0).set('east', 20).set('west', 10);
+    const resources = { requests: { 'spillway.dev/extender': '0' } };
+    const marked = (name: string): Pod => pod(name, { spec: { containers: [{ name: 'main', resources }] } });
+    // Of six pods two are to be in west, as far as is known here.
+    for (const name of ['a', 'b', 'c']) expect((await filter(marked(name), ['west'])).NodeNames).toEqual(['west']);
+    expect((await extender.filter({ pod: marked('d'), nodeNames: NAMES }, 'confirm')).NodeNames).toEqual(['east']);
   });
 
   test('what was set aside on the host ends when the pod is bound there', async () => {

@@ -209,6 +209,21 @@ describe('who is avoided', () => {
     await bringUpToDate();
     expect(room.placementOf('web')?.status?.avoided).toEqual([]);
   });
+
+  test('is known to it also where the pod that was refused was the last one, and is gone', async () => {
+    await bringUpToDate();
+    await stored();
+    room.process.workloads.refused(deployment, REFUSAL, AVOID_MS);
+    const all = room.pods().map(({ metadata }) => metadata.name);
+    room.endPods(all);
+    const { view } = room.process;
+    await room.seen('the pods are gone', () => all.every((name) => view.pods.get(`shop/${name}`) === undefined));
+    room.now += 11_000;
+    await bringUpToDate();
+    expect((await stored()).status).toMatchObject({ placed: 0, avoided: [REFUSAL] });
+    await room.restart();
+    expect(room.process.workloads.avoided(deployment)).toMatchObject([REFUSAL]);
+  });
 });
 
 describe('the object', () => {
