@@ -3,6 +3,7 @@ import type { MemberClusterStatus } from '../api/member-cluster-status.ts';
 import { capitalized } from '../kube/capitalized.ts';
 import { cleanText } from '../kube/clean-text.ts';
 import { AFTER_LIMIT } from '../kube/limit-error.ts';
+import { timestamp } from '../kube/timestamps.ts';
 import { no, unknown, yes, type Condition, type Finding } from './condition-finding.ts';
 import { credentialsValid, type CredentialsFacts } from './credentials-finding.ts';
 import type { FencingFinding } from './member-fencing.ts';
@@ -192,7 +193,7 @@ function reachable({ reachability }: MemberFacts): Finding {
   if (state === true) return yes(type, 'ProbeSucceeded', 'The API server answers.');
   if (state === undefined || failure === undefined)
     return unknown(type, 'NotProbed', 'The API server has not been asked yet.');
-  const since = failingSince === undefined ? '' : ` Since ${new Date(failingSince.wall).toISOString().slice(0, 19)}Z.`;
+  const since = failingSince === undefined ? '' : ` Since ${timestamp(failingSince.wall)}.`;
   return no(type, failure.reason, `${failure.message}${since}`);
 }
 
