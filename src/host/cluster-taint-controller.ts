@@ -43,8 +43,6 @@ export interface ClusterTaintControllerOptions {
   metrics?: InformerMetrics;
   /** Wall clock in ms, to be written on objects. */
   clock?: () => number;
-  /** In ms. */
-  monotonic?: () => number;
 }
 
 /**
@@ -59,7 +57,7 @@ export class ClusterTaintController {
   constructor(options: ClusterTaintControllerOptions) {
     const { host, logger, metrics } = options;
     this.#o = options;
-    this.#ages = new ConditionAges(options.monotonic ?? monotonic);
+    this.#ages = new ConditionAges(monotonic);
     this.#policies = new Informer({
       client: host,
       resource: CLUSTER_TAINT_POLICIES,

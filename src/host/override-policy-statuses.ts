@@ -37,8 +37,6 @@ export interface OverridePolicyStatusesOptions {
   members: () => readonly Cluster[] | undefined;
   kinds: Pick<OwnerKinds, 'whyUnread' | 'isAbsent'>;
   logger: Logger;
-  /** Wall clock in ms. */
-  clock?: () => number;
 }
 
 /**
@@ -60,14 +58,14 @@ export class OverridePolicyStatuses {
   }
 
   async #look(signal: AbortSignal): Promise<void> {
-    const { policies, members, clock = Date.now } = this.#o;
+    const { policies, members } = this.#o;
     const fleet = members();
     if (fleet === undefined || policies.unknown() !== undefined) return;
     for (const { kind, metadata, status: before, problems, policy } of policies.seen()) {
       const warnings =
         policy === undefined ? [] : [...overrideWarnings(policy, fleet), ...(await this.#unread(policy, signal))];
       const generation = metadata.generation ?? 0;
-      const status = overridePolicyStatus({ generation, problems, warnings, before, now: clock() });
+      const status = overridePolicyStatus({ generation, problems, warnings, before, now: Date.now() });
       if (!jsonEqual(before, status)) await this.#write(kind, metadata, status, signal);
     }
   }

@@ -27,8 +27,6 @@ export interface StatusWriterOptions {
   /** Told what the API server has stored. */
   written: (status: MemberClusterStatus) => void;
   logger: Logger;
-  /** Monotonic ms. */
-  monotonic?: () => number;
 }
 
 /**
@@ -37,14 +35,12 @@ export interface StatusWriterOptions {
  */
 export class StatusWriter {
   readonly #o: StatusWriterOptions;
-  readonly #monotonic: () => number;
   readonly #wakeUp = new AutoResetEvent();
   #object: StatusObject;
 
   constructor(object: StatusObject, options: StatusWriterOptions) {
     this.#object = object;
     this.#o = options;
-    this.#monotonic = options.monotonic ?? monotonic;
   }
 
   /** The object as the watch shows it now. */
@@ -66,23 +62,23 @@ export class StatusWriter {
   /** Works until the signal aborts; never rejects. */
   async run(signal: AbortSignal): Promise<void> {
     // The first findings come within moments; one write then tells them all.
-    let last = this.#monotonic() + SETTLE_MS - WRITE_INTERVAL_MS;
+    let last = monotonic() + SETTLE_MS - WRITE_INTERVAL_MS;
     let failures = 0;
     while (!signal.aborted) {
       // Before that nothing is written whatever it is, and to work it out is dear.
-      const soonest = last + WRITE_INTERVAL_MS - this.#monotonic();
+      const soonest = last + WRITE_INTERVAL_MS - monotonic();
       if (soonest > 0) {
         await pause(soonest, signal);
         continue;
       }
       this.#wakeUp.clear();
       const change = this.#change();
-      const wait = last + FIGURES_INTERVAL_MS - this.#monotonic();
+      const wait = last + FIGURES_INTERVAL_MS - monotonic();
       if (change === undefined || (change.figuresOnly && wait > 0)) {
         const most = change === undefined ? WRITE_INTERVAL_MS : Math.min(wait, WRITE_INTERVAL_MS);
         await this.#wakeUp.wait(signal, most);
       } else {
-        last = this.#monotonic();
+        last = monotonic();
         failures = (await this.#write(change.patch, signal)) ? 0 : failures + 1;
         if (failures > 0) last += Math.min(LONGEST_RETRY_MS, WRITE_INTERVAL_MS * 2 ** failures);
       }

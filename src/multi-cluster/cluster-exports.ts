@@ -8,6 +8,7 @@ import { Informer } from '../kube/informer.ts';
 import { isJsonObject } from '../kube/json-equal.ts';
 import { SERVICE_EXPORTS, type ServiceExport } from '../kube/multicluster-v1.ts';
 import { identifying, keyOf, type KubeObject } from '../kube/object.ts';
+import { timestamp } from '../kube/timestamps.ts';
 import { patch } from '../kube/verbs.ts';
 import { changedConditions, exportConditions, type ExportOutcome } from './export-conditions.ts';
 import { FIELD_MANAGER } from './imported-services.ts';
@@ -34,8 +35,6 @@ export interface ClusterExportsOptions {
   client: KubeClient;
   /** Called with the key of a ServiceExport that came, changed or went. */
   changed: (key: string) => void;
-  /** Wall clock in ms. */
-  clock?: () => number;
   metrics?: InformerMetrics | undefined;
   logger: Logger;
 }
@@ -108,9 +107,9 @@ export class ClusterExports {
 
   /** Says on the ServiceExport what became of it, if that is news. */
   async tell(one: ServiceExport, outcome: ExportOutcome, signal: AbortSignal): Promise<void> {
-    const { client, clock = Date.now } = this.#o;
+    const { client } = this.#o;
     const { name, namespace, uid, resourceVersion, generation } = one.metadata;
-    const now = `${new Date(clock()).toISOString().slice(0, 19)}Z`;
+    const now = timestamp(Date.now());
     const conditions = changedConditions(one.status?.conditions ?? [], exportConditions(outcome), { now, generation });
     if (conditions === undefined) return;
     const body = { metadata: { uid, resourceVersion }, status: { conditions } };
