@@ -40,7 +40,7 @@ export interface ClusterTaintControllerOptions {
   members: () => readonly MemberCluster[] | undefined;
   events: Pick<EventRecorder, 'record'>;
   logger: Logger;
-  metrics?: InformerMetrics;
+  metrics?: InformerMetrics | undefined;
   /** Wall clock in ms, to be written on objects. */
   clock?: () => number;
 }
@@ -63,7 +63,7 @@ export class ClusterTaintController {
       resource: CLUSTER_TAINT_POLICIES,
       transform: readPolicy,
       logger,
-      ...(metrics === undefined ? {} : { metrics }),
+      metrics,
     });
   }
 

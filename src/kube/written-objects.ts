@@ -72,7 +72,7 @@ export class WrittenObjects<T extends KubeObject, V> {
       transform: (raw) => this.#kept(raw as T),
       timings: { backoffMaxMs: RETRY_MS, ...timings },
       logger,
-      ...(metrics === undefined ? {} : { metrics }),
+      metrics,
     });
   }
 

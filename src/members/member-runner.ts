@@ -131,8 +131,8 @@ export class MemberRunner {
         anotherSeen: ({ identity, address }) => {
           if (this.#link.leadsTo(address)) this.#link.connection?.toldOf(identity);
         },
-        ...(clientMetrics === undefined ? {} : { clientMetrics }),
-        ...(informerMetrics === undefined ? {} : { informerMetrics }),
+        clientMetrics,
+        informerMetrics,
         logger: logger.child({ observed: true }),
       });
     }

@@ -53,7 +53,7 @@ export class ClusterExports {
       transform: known,
       timings: { backoffMaxMs: RETRY_MS },
       logger,
-      ...(metrics === undefined ? {} : { metrics }),
+      metrics,
     });
   }
 

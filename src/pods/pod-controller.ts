@@ -28,7 +28,7 @@ export interface PodControllerOptions
   fencing?: FencingPort;
   /** Default: there are no override policies. */
   overrides?: OverridesPort;
-  queueMetrics?: WorkQueueMetrics;
+  queueMetrics?: WorkQueueMetrics | undefined;
   /** Told when pods begin or cease to be kept although their host pods are gone. */
   keptChanged?: () => void;
 }
@@ -72,7 +72,7 @@ export class PodController {
       handler: async (key, signal) => await this.#handle(key, signal),
       backoff: { baseMs: 250, maxMs: 60_000 },
       logger: options.logger,
-      ...(options.queueMetrics === undefined ? {} : { metrics: options.queueMetrics }),
+      metrics: options.queueMetrics,
     });
     this.#overrides = new PodOverrides({ ...options, port: options.overrides });
     this.#returned = new ReturnedCopies({
