@@ -1,5 +1,6 @@
 import PQueue from 'p-queue';
 import { ApiError, isConflict, isNotFound } from '../kube/errors.ts';
+import { ifThere } from '../kube/if-there.ts';
 import { jsonEqual } from '../kube/json-equal.ts';
 import { keyFor, type KubeObject } from '../kube/object.ts';
 import { get, patch, remove } from '../kube/verbs.ts';
@@ -25,7 +26,7 @@ export async function apply(cluster: Viewer, object: ManifestObject, dryRun: Dry
   const { namespace, name } = object.metadata;
   const where = namespace === undefined ? '' : ` in namespace ${namespace}`;
   return await cluster.ask(`patch ${inWords(resource)}${where}`, async (signal) => {
-    const before = await found(get<KubeObject>(cluster.client, resource, { namespace, name }, { signal }));
+    const before = await ifThere(get<KubeObject>(cluster.client, resource, { namespace, name }, { signal }));
     if (dryRun === 'client') return before === undefined ? 'created' : 'configured';
     const how = { type: 'apply', fieldManager: FIELD_MANAGER, force: true } as const;
     try {
@@ -93,7 +94,7 @@ export async function takeAway(cluster: Viewer, object: ManifestObject, dryRun: 
   const { namespace, name } = object.metadata;
   return await cluster.ask(`delete ${inWords(resource)}`, async (signal) => {
     if (dryRun === 'client') {
-      return (await found(get<KubeObject>(cluster.client, resource, { namespace, name }, { signal }))) !== undefined;
+      return (await ifThere(get<KubeObject>(cluster.client, resource, { namespace, name }, { signal }))) !== undefined;
     }
     const preconditions = { propagationPolicy: 'Background' } as const;
     const options = { signal, ...dryRunOption(dryRun) };
@@ -119,13 +120,4 @@ export function isApplied({ metadata }: KubeObject): boolean {
 export function identityOf(object: ManifestObject): string {
   const { namespace, name } = object.metadata;
   return `${inWords(resourceOf(object))} ${keyFor(namespace, name)}`;
-}
-
-async function found<T>(work: Promise<T>): Promise<T | undefined> {
-  try {
-    return await work;
-  } catch (error) {
-    if (isNotFound(error)) return undefined;
-    throw error;
-  }
 }

@@ -1,5 +1,6 @@
 import { HOST_LABEL, HOST_UID_ANNOTATION } from '../api/marks.ts';
 import { memberClassOf, SELECTED_NODE_ANNOTATION } from '../api/storage.ts';
+import { ifThere } from '../kube/if-there.ts';
 import type { PersistentVolume, PersistentVolumeClaim } from '../kube/volumes.ts';
 import type { KubeClient } from '../kube/client.ts';
 import { isAlreadyExists, isConflict, isNotFound } from '../kube/errors.ts';
@@ -93,7 +94,7 @@ export class ClaimWriter {
     const { name, uid } = volume.object.metadata;
     if (reclaim.do === 'nothing') return 'done';
     if (reclaim.do === 'volume') {
-      await remove(host, PERSISTENT_VOLUMES, { name }, { uid }, { signal }).catch(unlessGone);
+      await ifThere(remove(host, PERSISTENT_VOLUMES, { name }, { uid }, { signal }));
       return 'done';
     }
     // Not from caches: what is deleted now is gone for ever.
@@ -214,19 +215,10 @@ async function find<T extends KubeObject>(
   { namespace, name }: { namespace?: string; name: string },
   signal: AbortSignal,
 ): Promise<T | undefined> {
-  try {
-    return await get<T>(client, resource, { namespace, name }, { signal });
-  } catch (error) {
-    if (isNotFound(error)) return undefined;
-    throw error;
-  }
+  return await ifThere(get<T>(client, resource, { namespace, name }, { signal }));
 }
 
 /** Whether a claim of the member is the one that the volume stands for, or may have been made for it. */
 function isDataOf({ claimUid, for: { uid } }: MemberVolume, { metadata }: KubeObject): boolean {
   return claimUid === undefined ? metadata.annotations?.[HOST_UID_ANNOTATION] === uid : metadata.uid === claimUid;
-}
-
-function unlessGone(error: unknown): void {
-  if (!isNotFound(error)) throw error;
 }

@@ -3,7 +3,8 @@ import type { OverridePolicy, OverridePolicyKind } from '../api/override-policy.
 import { CLUSTER_OVERRIDE_POLICIES, OVERRIDE_POLICIES } from '../api/override-policy.ts';
 import type { OverridePolicyStatus } from '../api/override-policy-status.ts';
 import type { KubeClient } from '../kube/client.ts';
-import { describeError, isNotFound } from '../kube/errors.ts';
+import { describeError } from '../kube/errors.ts';
+import { ifThere } from '../kube/if-there.ts';
 import { jsonEqual } from '../kube/json-equal.ts';
 import { lookAgain } from '../kube/look-again.ts';
 import { patch } from '../kube/verbs.ts';
@@ -93,10 +94,6 @@ export class OverridePolicyStatuses {
     const resource = kind === 'OverridePolicy' ? OVERRIDE_POLICIES : CLUSTER_OVERRIDE_POLICIES;
     const body = { metadata: { uid }, status };
     const how = { type: 'merge', subresource: 'status', fieldManager: 'spillway' } as const;
-    try {
-      await patch(this.#o.host, resource, { namespace, name }, body, how, { signal });
-    } catch (error) {
-      if (!isNotFound(error)) throw error;
-    }
+    await ifThere(patch(this.#o.host, resource, { namespace, name }, body, how, { signal }));
   }
 }

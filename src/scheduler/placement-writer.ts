@@ -1,7 +1,8 @@
 import { WORKLOAD_PLACEMENTS, workloadPlacementName } from '../api/workload-placement.ts';
 import type { WorkloadPlacement, WorkloadPlacementStatus } from '../api/workload-placement.ts';
 import type { KubeClient } from '../kube/client.ts';
-import { isAlreadyExists, isNotFound } from '../kube/errors.ts';
+import { isAlreadyExists } from '../kube/errors.ts';
+import { ifThere } from '../kube/if-there.ts';
 import { jsonEqual } from '../kube/json-equal.ts';
 import { apiVersionOf } from '../kube/resource.ts';
 import { timestamp } from '../kube/timestamps.ts';
@@ -227,11 +228,7 @@ export class PlacementWriter {
 
   async #remove({ metadata }: WorkloadPlacement, signal: AbortSignal): Promise<void> {
     const { name, namespace, uid } = metadata;
-    try {
-      await remove(this.#o.host, WORKLOAD_PLACEMENTS, { namespace, name }, { uid }, { signal });
-    } catch (error) {
-      if (!isNotFound(error)) throw error;
-    }
+    await ifThere(remove(this.#o.host, WORKLOAD_PLACEMENTS, { namespace, name }, { uid }, { signal }));
   }
 }
 
