@@ -5,7 +5,7 @@ import type { PersistentVolume, PersistentVolumeClaim } from '../kube/volumes.ts
 import type { KubeClient } from '../kube/client.ts';
 import { isAlreadyExists, isConflict, isNotFound } from '../kube/errors.ts';
 import type { KubeObject } from '../kube/object.ts';
-import { PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, type Resource } from '../kube/resource.ts';
+import { PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES } from '../kube/resource.ts';
 import { create, get, patch, remove } from '../kube/verbs.ts';
 import type { ClaimAction, ClaimAnswer, ClaimFacts } from './claim-decision.ts';
 import { type ClaimRules, overriddenClaim } from './claim-overrides.ts';
@@ -98,9 +98,9 @@ export class ClaimWriter {
       return 'done';
     }
     // Not from caches: what is deleted now is gone for ever.
-    const live = await find<PersistentVolume>(host, PERSISTENT_VOLUMES, { name }, signal);
+    const live = await ifThere(get<PersistentVolume>(host, PERSISTENT_VOLUMES, { name }, { signal }));
     if (live === undefined || live.metadata.uid !== uid) return 'again';
-    const claim = await find<PersistentVolumeClaim>(host, PERSISTENT_VOLUME_CLAIMS, volume.for, signal);
+    const claim = await ifThere(get<PersistentVolumeClaim>(host, PERSISTENT_VOLUME_CLAIMS, volume.for, { signal }));
     await copies.remove(reclaim.copy, signal, { volume: live, claim, identity });
     return 'done';
   }
@@ -207,15 +207,6 @@ export class ClaimWriter {
     }
     return 'done';
   }
-}
-
-async function find<T extends KubeObject>(
-  client: KubeClient,
-  resource: Resource,
-  { namespace, name }: { namespace?: string; name: string },
-  signal: AbortSignal,
-): Promise<T | undefined> {
-  return await ifThere(get<T>(client, resource, { namespace, name }, { signal }));
 }
 
 /** Whether a claim of the member is the one that the volume stands for, or may have been made for it. */
