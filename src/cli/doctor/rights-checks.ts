@@ -1,4 +1,5 @@
 import type { KubeObject } from '../../kube/object.ts';
+import { someOf } from '../../kube/some-of.ts';
 import { ok, type Finding } from './finding.ts';
 import type { Manifest } from './manifests.ts';
 
@@ -48,12 +49,10 @@ export function rightsIn(manifests: readonly Manifest[]): Right[] {
 export function rightsGranted(file: string, asked: number, refused: readonly Right[]): Finding {
   const check = 'rights';
   if (refused.length === 0) return ok(check, `manifests/${file}: all ${asked} are granted`);
-  const words = refused.slice(0, MOST_NAMED).map(inWords);
-  const more = refused.length > words.length ? ` and ${refused.length - words.length} more` : '';
   return {
     check,
     verdict: 'failed',
-    says: `the manager may not ${words.join(', ')}${more}`,
+    says: `the manager may not ${someOf(refused.map(inWords), MOST_NAMED)}`,
     fix: `kubectl apply -f manifests/${file}`,
     page: RIGHTS,
   };

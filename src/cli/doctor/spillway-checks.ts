@@ -6,6 +6,7 @@ import { conditionOf } from '../../kube/conditions.ts';
 import type { Condition, Node } from '../../kube/core-v1.ts';
 import type { Lease } from '../../kube/lease.ts';
 import { keyOf, type KubeObject } from '../../kube/object.ts';
+import { someOf } from '../../kube/some-of.ts';
 import { BURST_LABEL } from '../../api/marks.ts';
 import { isHeld, memberLease, SCHEDULER_LEASE, stopOf } from '../overview.ts';
 import { ok, type Finding } from './finding.ts';
@@ -238,7 +239,7 @@ export function schedulingWired({ policies, namespaces, placements, leases, now 
         answers ? 'schedulers are answered; there are no rules yet' : 'there are no rules, so no scheduler has to ask',
       ),
     ];
-  const some = `${rules.slice(0, 3).join(', ')}${rules.length > 3 ? ` and ${rules.length - 3} more` : ''}`;
+  const some = someOf(rules, 3);
   if (!answers) {
     return [
       {
