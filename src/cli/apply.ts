@@ -5,7 +5,7 @@ import { jsonEqual } from '../kube/json-equal.ts';
 import { keyFor, type KubeObject } from '../kube/object.ts';
 import { get, patch, remove } from '../kube/verbs.ts';
 import { dryRunOption, dryRunWords, type DryRun } from './flags.ts';
-import { nameOf, resourceOf } from './known-kinds.ts';
+import { nameOf, knownResource } from './known-kinds.ts';
 import type { ManifestObject } from './manifests.ts';
 import type { Terminal } from './terminal.ts';
 import { inWords, type Viewer } from './viewer.ts';
@@ -22,7 +22,7 @@ export type Outcome = 'created' | 'configured' | 'unchanged' | 'not judged';
  * the server nothing is stored. Throws CliError.
  */
 export async function apply(cluster: Viewer, object: ManifestObject, dryRun: DryRun): Promise<Outcome> {
-  const resource = resourceOf(object);
+  const resource = knownResource(object);
   const { namespace, name } = object.metadata;
   const where = namespace === undefined ? '' : ` in namespace ${namespace}`;
   return await cluster.ask(`patch ${inWords(resource)}${where}`, async (signal) => {
@@ -90,7 +90,7 @@ export async function applyAll(
 
 /** Deletes an object if it is there; whether it was. Throws CliError. */
 export async function takeAway(cluster: Viewer, object: ManifestObject, dryRun: DryRun): Promise<boolean> {
-  const resource = resourceOf(object);
+  const resource = knownResource(object);
   const { namespace, name } = object.metadata;
   return await cluster.ask(`delete ${inWords(resource)}`, async (signal) => {
     if (dryRun === 'client') {
@@ -119,5 +119,5 @@ export function isApplied({ metadata }: KubeObject): boolean {
 /** `deployments.apps spillway-system/spillway-manager`, to compare objects by. */
 export function identityOf(object: ManifestObject): string {
   const { namespace, name } = object.metadata;
-  return `${inWords(resourceOf(object))} ${keyFor(namespace, name)}`;
+  return `${inWords(knownResource(object))} ${keyFor(namespace, name)}`;
 }
