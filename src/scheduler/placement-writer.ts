@@ -89,7 +89,7 @@ export class PlacementWriter {
     const ends = workloads.avoided(workload).map(({ until }) => until - now);
     const next = ends.length === 0 ? undefined : { requeueAfterMs: Math.min(...ends) };
     if (own !== undefined && jsonEqual(ownPart(own), status)) {
-      this.#isWritten(workloadUid, ruled);
+      this.#noteWritten(workloadUid, ruled);
       return next;
     }
     const paced = this.#lastWrite(workloadUid, own) + PACE_MS - now;
@@ -97,11 +97,11 @@ export class PlacementWriter {
     if (rest > 0) return { requeueAfterMs: Math.min(rest, next?.requeueAfterMs ?? rest) };
     this.#written.set(workloadUid, now);
     await this.#write(workload, before, { ...status, updatedAt: timestamp(now) }, signal);
-    this.#isWritten(workloadUid, ruled);
+    this.#noteWritten(workloadUid, ruled);
     return next;
   }
 
-  #isWritten(workloadUid: string, ruled: RuledWorkload | undefined): void {
+  #noteWritten(workloadUid: string, ruled: RuledWorkload | undefined): void {
     if (ruled === undefined) this.#looks.delete(workloadUid);
     else this.#looks.set(workloadUid, { rules: ruled.rules.placement, waits: undefined });
   }
