@@ -1,5 +1,5 @@
 import { systemTimers } from '../kube/timers.ts';
-import type { Hold } from './decide.ts';
+import type { Hold } from './hold.ts';
 
 /** A creation that is open for so long is told of, in ms: users see within 5 s why a pod does not start. */
 export const SLOW_CREATION_MS = 4_000;

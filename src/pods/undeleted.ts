@@ -4,7 +4,7 @@ import type { Node, Pod } from '../kube/core-v1.ts';
 import { keyOf } from '../kube/object.ts';
 import { someOf } from '../kube/some-of.ts';
 import { timestamp } from '../kube/timestamps.ts';
-import type { Hold } from './decide.ts';
+import type { Hold } from './hold.ts';
 
 /** Names of the member are cut to so many bytes. */
 const MAX_NAME_BYTES = 80;
