@@ -1,5 +1,6 @@
 import type { Logger } from 'pino';
 import type { KubeClient } from '../kube/client.ts';
+import { isTrue } from '../kube/conditions.ts';
 import type { Service } from '../kube/service.ts';
 import type { EndpointSlice } from '../kube/discovery-v1.ts';
 import { isConflict, isNotFound } from '../kube/errors.ts';
@@ -100,8 +101,7 @@ export class ClusterExports {
   sayReady(counts: (namespace: string) => boolean): boolean {
     return [...this.#exports.values()].some(({ status, toldBy, metadata }) => {
       if (!counts(metadata.namespace ?? '')) return false;
-      const ready = status?.conditions?.find(({ type }) => type === 'Ready');
-      return ready?.status === 'True' && toldBy === undefined && metadata.deletionTimestamp === undefined;
+      return isTrue({ status }, 'Ready') && toldBy === undefined && metadata.deletionTimestamp === undefined;
     });
   }
 

@@ -6,6 +6,7 @@ import {
   type PlacementPolicyStatus,
 } from '../api/placement-policy.ts';
 import type { KubeClient } from '../kube/client.ts';
+import { conditionOf } from '../kube/conditions.ts';
 import { ifThere } from '../kube/if-there.ts';
 import { jsonEqual } from '../kube/json-equal.ts';
 import { patch } from '../kube/verbs.ts';
@@ -60,8 +61,8 @@ export class PolicyStatusWriter {
     const resource = namespace === undefined ? CLUSTER_PLACEMENT_POLICIES : PLACEMENT_POLICIES;
     const how = { type: 'merge', subresource: 'status' } as const;
     await ifThere(patch(host, resource, { namespace, name }, { status }, how, { signal }));
-    const effective = status.conditions?.find(({ type }) => type === 'Effective');
-    const said = before?.conditions?.find(({ type }) => type === 'Effective')?.reason;
+    const effective = conditionOf({ status }, 'Effective');
+    const said = conditionOf({ status: before }, 'Effective')?.reason;
     if (effective?.status === 'False' && said !== effective.reason) this.#record(known, effective);
     return again;
   }
