@@ -15,7 +15,7 @@ export function referencePage(kind: KindDefinition): string {
     '',
     `\`${resource.group}/${resource.version}\`, ${resource.namespaced ? 'namespaced' : 'cluster-scoped'}, short names ${kind.shortNames
       .map((name) => `\`${name}\``)
-      .join(', ')}. The same text is in \`kubectl explain ${kind.singular}.spec\`.`,
+      .join(', ')}. The same text is in \`kubectl explain ${kind.resource.kind.toLowerCase()}.spec\`.`,
     '',
     '## Spec',
     '',

@@ -42,7 +42,7 @@ const PURE_WITHIN = [
   /^services\/(service-copy|member-slices|isolated-slices|host-service|services-finding)\.ts$/,
   /^multi-cluster\/(export-record|merged-service|export-conditions|derived-service|imported-slices|exchange-finding)\.ts$/,
   /^members\/(node-powers|retiring-node|undeleted-in-words)\.ts$/,
-  /^scheduler\/(custom-kinds|kinds-to-follow)\.ts$/,
+  /^scheduler\/kinds-to-follow\.ts$/,
   /^scheduler\/gangs\/(gang|gang-kin|gang-patches)\.ts$/,
   /^members\/leaving\/(leaving-words|remains)\.ts$/,
   // The strategies, and what is to become of released pods.

@@ -6,6 +6,7 @@ import { conditions, observedGeneration } from './conditions.ts';
 import type { KindDefinition } from './crd.ts';
 import { OWN_VERSION } from './marks.ts';
 import { parseObject } from './parse-object.ts';
+import { AGE, column, conditionColumn } from './printer-column.ts';
 import { cel, dnsLabel, listMap } from './schema-parts.ts';
 import { clusterAffinity } from './selectors.ts';
 
@@ -71,23 +72,11 @@ const status = z
 
 export const clusterTaintPolicyKind: KindDefinition = {
   resource: CLUSTER_TAINT_POLICIES,
-  singular: 'clustertaintpolicy',
   shortNames: ['ctp'],
-  categories: ['spillway'],
   columns: [
-    {
-      name: 'Accepted',
-      type: 'string',
-      jsonPath: '.status.conditions[?(@.type=="Accepted")].status',
-      description: 'The policy is in use.',
-    },
-    {
-      name: 'Tainted',
-      type: 'string',
-      jsonPath: '.status.taintedClusters',
-      description: 'Members that have taints of this policy.',
-    },
-    { name: 'Age', type: 'date', jsonPath: '.metadata.creationTimestamp' },
+    conditionColumn('Accepted', 'The policy is in use.'),
+    column('Tainted', 'string', '.status.taintedClusters', 'Members that have taints of this policy.'),
+    AGE,
   ],
   schema: z
     .object({ spec, status: status.exactOptional() })

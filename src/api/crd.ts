@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import type { KubeObject } from '../kube/object.ts';
 import type { Resource } from '../kube/resource.ts';
+import type { PrinterColumn } from './printer-column.ts';
 
 /** A node of an OpenAPI v3 schema; only what the generator touches is typed. */
 export interface SchemaNode {
@@ -23,20 +24,9 @@ export interface SchemaNode {
   [extension: `x-kubernetes-${string}`]: unknown;
 }
 
-export interface PrinterColumn {
-  name: string;
-  type: 'string' | 'integer' | 'date';
-  jsonPath: string;
-  description?: string;
-  /** 1: only with `-o wide`. */
-  priority?: number;
-}
-
 export interface KindDefinition {
   resource: Resource;
-  singular: string;
   shortNames: string[];
-  categories: string[];
   columns: PrinterColumn[];
   schema: z.ZodType;
 }
@@ -123,9 +113,9 @@ export function customResourceDefinition(kind: KindDefinition): CustomResourceDe
         kind: resource.kind,
         listKind: `${resource.kind}List`,
         plural: resource.plural,
-        singular: kind.singular,
+        singular: resource.kind.toLowerCase(),
         shortNames: kind.shortNames,
-        categories: kind.categories,
+        categories: ['spillway'],
       },
       scope: resource.namespaced ? 'Namespaced' : 'Cluster',
       versions: [

@@ -1,11 +1,12 @@
 import { z } from 'zod';
 import type { KubeObject } from '../kube/object.ts';
 import { apiVersionOf, resourceOf } from '../kube/resource.ts';
-import type { KindDefinition, PrinterColumn } from './crd.ts';
+import type { KindDefinition } from './crd.ts';
 import { OWN_VERSION } from './marks.ts';
 import { overridersSchema } from './overriders.ts';
 import { overridePolicyStatus } from './override-policy-status.ts';
 import { parsed, problemsOf } from './parse-object.ts';
+import { AGE, column, conditionColumn, type PrinterColumn } from './printer-column.ts';
 import { cel } from './schema-parts.ts';
 import { clusterAffinity, resourceSelector } from './selectors.ts';
 
@@ -67,28 +68,16 @@ const namespacedSpec = spec(namespacedOverriders, true);
 const clusterSpec = spec(overriders, false);
 
 const columns: PrinterColumn[] = [
-  {
-    name: 'Accepted',
-    type: 'string',
-    jsonPath: '.status.conditions[?(@.type=="Accepted")].status',
-    description: 'The policy is in use.',
-  },
-  {
-    name: 'Consistent',
-    type: 'string',
-    jsonPath: '.status.conditions[?(@.type=="Consistent")].status',
-    description: 'The members that its rules are for are there.',
-  },
-  { name: 'ApplyTo', type: 'string', jsonPath: '.spec.applyTo', description: 'Which pods follow an edit.' },
-  { name: 'Age', type: 'date', jsonPath: '.metadata.creationTimestamp' },
+  conditionColumn('Accepted', 'The policy is in use.'),
+  conditionColumn('Consistent', 'The members that its rules are for are there.'),
+  column('ApplyTo', 'string', '.spec.applyTo', 'Which pods follow an edit.'),
+  AGE,
 ];
 
 export const OVERRIDE_POLICY_KINDS: readonly KindDefinition[] = [
   {
     resource: OVERRIDE_POLICIES,
-    singular: 'overridepolicy',
     shortNames: ['op'],
-    categories: ['spillway'],
     columns,
     schema: z
       .object({ spec: namespacedSpec, status: overridePolicyStatus.exactOptional() })
@@ -99,9 +88,7 @@ export const OVERRIDE_POLICY_KINDS: readonly KindDefinition[] = [
   },
   {
     resource: CLUSTER_OVERRIDE_POLICIES,
-    singular: 'clusteroverridepolicy',
     shortNames: ['cop'],
-    categories: ['spillway'],
     columns,
     schema: z
       .object({ spec: clusterSpec, status: overridePolicyStatus.exactOptional() })

@@ -2,11 +2,12 @@ import { z } from 'zod';
 import type { KubeObject } from '../kube/object.ts';
 import { resourceOf } from '../kube/resource.ts';
 import { conditions, observedGeneration } from './conditions.ts';
-import type { KindDefinition, PrinterColumn } from './crd.ts';
+import type { KindDefinition } from './crd.ts';
 import { failover } from './failover.ts';
 import { OWN_VERSION } from './marks.ts';
 import { parseObject } from './parse-object.ts';
 import { placement } from './placement.ts';
+import { AGE, column, conditionColumn, wide, type PrinterColumn } from './printer-column.ts';
 import { resourceSelector } from './selectors.ts';
 
 export const PLACEMENT_POLICIES = resourceOf(OWN_VERSION, 'PlacementPolicy', 'placementpolicies');
@@ -63,46 +64,25 @@ export interface PlacementPolicy extends KubeObject {
 const schema = (description: string) => z.object({ spec, status: status.exactOptional() }).meta({ description });
 
 const columns: PrinterColumn[] = [
-  { name: 'Priority', type: 'integer', jsonPath: '.spec.priority' },
-  {
-    name: 'Accepted',
-    type: 'string',
-    jsonPath: '.status.conditions[?(@.type=="Accepted")].status',
-    description: 'The policy is in use.',
-  },
-  {
-    name: 'Consistent',
-    type: 'string',
-    jsonPath: '.status.conditions[?(@.type=="Consistent")].status',
-    description: 'No part of the policy contradicts another part or the clusters there are.',
-  },
-  {
-    name: 'Effective',
-    type: 'string',
-    jsonPath: '.status.conditions[?(@.type=="Effective")].status',
-    description: 'A kube-scheduler asks Spillway, so that the policy acts.',
-  },
-  { name: 'Age', type: 'date', jsonPath: '.metadata.creationTimestamp' },
-  {
-    name: 'Clusters',
-    type: 'string',
-    jsonPath: '.spec.placement.clusterAffinity.clusterNames',
-    description: 'Clusters of the first tier, where they are named.',
-    priority: 1,
-  },
-  {
-    name: 'Division',
-    type: 'string',
-    jsonPath: '.spec.placement.replicaScheduling.replicaDivisionPreference',
-    priority: 1,
-  },
+  column('Priority', 'integer', '.spec.priority'),
+  conditionColumn('Accepted', 'The policy is in use.'),
+  conditionColumn('Consistent', 'No part of the policy contradicts another part or the clusters there are.'),
+  conditionColumn('Effective', 'A kube-scheduler asks Spillway, so that the policy acts.'),
+  AGE,
+  wide(
+    column(
+      'Clusters',
+      'string',
+      '.spec.placement.clusterAffinity.clusterNames',
+      'Clusters of the first tier, where they are named.',
+    ),
+  ),
+  wide(column('Division', 'string', '.spec.placement.replicaScheduling.replicaDivisionPreference')),
 ];
 
 export const placementPolicyKind: KindDefinition = {
   resource: PLACEMENT_POLICIES,
-  singular: 'placementpolicy',
   shortNames: ['pp'],
-  categories: ['spillway'],
   schema: schema(
     'PlacementPolicy says where the pods of objects in its namespace go: which clusters, in which order, and how many.',
   ),
@@ -110,9 +90,7 @@ export const placementPolicyKind: KindDefinition = {
 };
 export const clusterPlacementPolicyKind: KindDefinition = {
   resource: CLUSTER_PLACEMENT_POLICIES,
-  singular: 'clusterplacementpolicy',
   shortNames: ['cpp'],
-  categories: ['spillway'],
   schema: schema(
     'ClusterPlacementPolicy says where pods go that no PlacementPolicy of their namespace speaks about: which clusters, in which order, and how many.',
   ),

@@ -4,6 +4,7 @@ import { resourceOf } from '../kube/resource.ts';
 import type { KindDefinition } from './crd.ts';
 import { OWN_VERSION } from './marks.ts';
 import { parseObject } from './parse-object.ts';
+import { AGE, column } from './printer-column.ts';
 import { dnsLabel, listMap } from './schema-parts.ts';
 
 export const PLACEMENT_SCORES = resourceOf(OWN_VERSION, 'PlacementScore', 'placementscores', false);
@@ -44,20 +45,18 @@ export interface PlacementScore extends KubeObject {
 
 export const placementScoreKind: KindDefinition = {
   resource: PLACEMENT_SCORES,
-  singular: 'placementscore',
   shortNames: ['pscore'],
-  categories: ['spillway'],
   schema: z.object({ spec }).meta({
     description:
       'PlacementScore is how a program outside (of costs, carbon, latency) has a say in which cluster is better: scores of one cluster, ' +
       'which count with the weights that policies or the configuration give them.',
   }),
   columns: [
-    { name: 'Cluster', type: 'string', jsonPath: '.spec.clusterName' },
-    { name: 'Scores', type: 'string', jsonPath: '.spec.scores[*].name' },
-    { name: 'Values', type: 'string', jsonPath: '.spec.scores[*].value' },
-    { name: 'Valid until', type: 'string', jsonPath: '.spec.validUntil' },
-    { name: 'Age', type: 'date', jsonPath: '.metadata.creationTimestamp' },
+    column('Cluster', 'string', '.spec.clusterName'),
+    column('Scores', 'string', '.spec.scores[*].name'),
+    column('Values', 'string', '.spec.scores[*].value'),
+    column('Valid until', 'string', '.spec.validUntil'),
+    AGE,
   ],
 };
 

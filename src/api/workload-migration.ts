@@ -6,6 +6,7 @@ import { conditions, observedGeneration } from './conditions.ts';
 import type { KindDefinition } from './crd.ts';
 import { OWN_VERSION } from './marks.ts';
 import { parseObject } from './parse-object.ts';
+import { AGE, column, conditionColumn, ofCondition, wide } from './printer-column.ts';
 import { cel, dnsSubdomain } from './schema-parts.ts';
 
 export const WORKLOAD_MIGRATIONS = resourceOf(OWN_VERSION, 'WorkloadMigration', 'workloadmigrations');
@@ -120,38 +121,20 @@ export interface WorkloadMigration extends KubeObject {
 
 export const workloadMigrationKind: KindDefinition = {
   resource: WORKLOAD_MIGRATIONS,
-  singular: 'workloadmigration',
   shortNames: ['wm'],
-  categories: ['spillway'],
   schema: z.object({ spec, status: status.exactOptional() }).meta({
     description:
       'WorkloadMigration moves the pods of workloads, or of a whole namespace, out of one member: to a cluster that it names, or anywhere that their ' +
       'policies allow. First it says whether all of them fit there; when they do not, nothing is moved.',
   }),
   columns: [
-    { name: 'From', type: 'string', jsonPath: '.spec.from' },
-    { name: 'To', type: 'string', jsonPath: '.spec.to' },
-    {
-      name: 'Fits',
-      type: 'string',
-      jsonPath: '.status.conditions[?(@.type=="Fits")].status',
-      description: 'The whole set has a place where it is to go.',
-    },
-    {
-      name: 'State',
-      type: 'string',
-      jsonPath: '.status.conditions[?(@.type=="Complete")].reason',
-      description: 'How far it has come.',
-    },
-    { name: 'Finished', type: 'date', jsonPath: '.status.finishTime' },
-    { name: 'Age', type: 'date', jsonPath: '.metadata.creationTimestamp' },
-    {
-      name: 'Message',
-      type: 'string',
-      jsonPath: '.status.conditions[?(@.type=="Complete")].message',
-      description: 'How far it has come, in words.',
-      priority: 1,
-    },
+    column('From', 'string', '.spec.from'),
+    column('To', 'string', '.spec.to'),
+    conditionColumn('Fits', 'The whole set has a place where it is to go.'),
+    column('State', 'string', ofCondition('Complete', 'reason'), 'How far it has come.'),
+    column('Finished', 'date', '.status.finishTime'),
+    AGE,
+    wide(column('Message', 'string', ofCondition('Complete', 'message'), 'How far it has come, in words.')),
   ],
 };
 

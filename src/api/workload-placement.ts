@@ -6,6 +6,7 @@ import { conditions } from './conditions.ts';
 import type { KindDefinition } from './crd.ts';
 import { OWN_VERSION } from './marks.ts';
 import { parseObject } from './parse-object.ts';
+import { column, wide } from './printer-column.ts';
 import { cel, listMap } from './schema-parts.ts';
 
 export const WORKLOAD_PLACEMENTS = resourceOf(OWN_VERSION, 'WorkloadPlacement', 'workloadplacements');
@@ -136,23 +137,21 @@ export interface WorkloadPlacement extends KubeObject {
 
 export const workloadPlacementKind: KindDefinition = {
   resource: WORKLOAD_PLACEMENTS,
-  singular: 'workloadplacement',
   shortNames: ['wp'],
-  categories: ['spillway'],
   schema: z.object({ spec, status: status.exactOptional() }).meta({
     description:
       'WorkloadPlacement shows where the pods of one workload are, where they should be, and why. Nobody needs to write it.',
   }),
   columns: [
-    { name: 'Kind', type: 'string', jsonPath: '.spec.workload.kind' },
-    { name: 'Workload', type: 'string', jsonPath: '.spec.workload.name' },
-    { name: 'Policy', type: 'string', jsonPath: '.status.policy.name', description: 'What decides where the pods go.' },
-    { name: 'Replicas', type: 'integer', jsonPath: '.status.replicas', description: 'Pods asked for.' },
-    { name: 'Waiting', type: 'integer', jsonPath: '.status.waiting', description: 'Pods without a place.' },
-    { name: 'Where', type: 'string', jsonPath: '.status.where', description: 'Pods by cluster.' },
-    { name: 'Planned', type: 'date', jsonPath: '.status.plannedAt', description: 'Age of the targets.' },
-    { name: 'Group', type: 'string', jsonPath: '.status.affinityName', priority: 1 },
-    { name: 'Last', type: 'string', jsonPath: '.status.lastDecision.message', priority: 1 },
+    column('Kind', 'string', '.spec.workload.kind'),
+    column('Workload', 'string', '.spec.workload.name'),
+    column('Policy', 'string', '.status.policy.name', 'What decides where the pods go.'),
+    column('Replicas', 'integer', '.status.replicas', 'Pods asked for.'),
+    column('Waiting', 'integer', '.status.waiting', 'Pods without a place.'),
+    column('Where', 'string', '.status.where', 'Pods by cluster.'),
+    column('Planned', 'date', '.status.plannedAt', 'Age of the targets.'),
+    wide(column('Group', 'string', '.status.affinityName')),
+    wide(column('Last', 'string', '.status.lastDecision.message')),
   ],
 };
 

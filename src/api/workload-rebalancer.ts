@@ -5,6 +5,7 @@ import { observedGeneration } from './conditions.ts';
 import type { KindDefinition } from './crd.ts';
 import { OWN_VERSION } from './marks.ts';
 import { parseObject } from './parse-object.ts';
+import { AGE, column } from './printer-column.ts';
 import { dnsLabel, dnsSubdomain } from './schema-parts.ts';
 
 export const WORKLOAD_REBALANCERS = resourceOf(OWN_VERSION, 'WorkloadRebalancer', 'workloadrebalancers', false);
@@ -71,19 +72,13 @@ export interface WorkloadRebalancer extends KubeObject {
 
 export const workloadRebalancerKind: KindDefinition = {
   resource: WORKLOAD_REBALANCERS,
-  singular: 'workloadrebalancer',
   shortNames: ['wr'],
-  categories: ['spillway'],
   schema: z.object({ spec, status: status.exactOptional() }).meta({
     description:
       'WorkloadRebalancer moves pods of workloads to where they would go if they came now, once: after weights, members or labels have changed, or ' +
       'when an earlier tier has room again. One pod of a workload at a time, each as its policy has moves.',
   }),
-  columns: [
-    { name: 'Results', type: 'string', jsonPath: '.status.summary' },
-    { name: 'Finished', type: 'date', jsonPath: '.status.finishTime' },
-    { name: 'Age', type: 'date', jsonPath: '.metadata.creationTimestamp' },
-  ],
+  columns: [column('Results', 'string', '.status.summary'), column('Finished', 'date', '.status.finishTime'), AGE],
 };
 
 /** The object as the API server sent it; see {@link parseObject}. */

@@ -18,7 +18,7 @@ const RETRY_MS = 60_000;
 export interface HostBudgetsOptions {
   host: KubeClient;
   logger: Logger;
-  metrics?: InformerMetrics;
+  metrics?: InformerMetrics | undefined;
 }
 
 type Labels = Readonly<Record<string, string>>;
@@ -47,7 +47,7 @@ export class HostBudgets {
       transform: (raw) => projection(raw as PodDisruptionBudget),
       timings: { backoffMaxMs: RETRY_MS },
       logger,
-      ...(metrics === undefined ? {} : { metrics }),
+      metrics,
     });
   }
 

@@ -105,7 +105,7 @@ export class MemberBudgets {
       handler: async (key, signal) => await this.#look(key, signal),
       backoff: { baseMs: 500, maxMs: 60_000 },
       logger,
-      ...(queueMetrics === undefined ? {} : { metrics: queueMetrics }),
+      metrics: queueMetrics,
     });
   }
 

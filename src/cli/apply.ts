@@ -1,10 +1,11 @@
 import PQueue from 'p-queue';
 import { ApiError, isConflict, isNotFound } from '../kube/errors.ts';
+import { ifThere } from '../kube/if-there.ts';
 import { jsonEqual } from '../kube/json-equal.ts';
 import { keyFor, type KubeObject } from '../kube/object.ts';
 import { get, patch, remove } from '../kube/verbs.ts';
 import { dryRunOption, dryRunWords, type DryRun } from './flags.ts';
-import { nameOf, resourceOf } from './known-kinds.ts';
+import { nameOf, knownResource } from './known-kinds.ts';
 import type { ManifestObject } from './manifests.ts';
 import type { Terminal } from './terminal.ts';
 import { inWords, type Viewer } from './viewer.ts';
@@ -21,11 +22,11 @@ export type Outcome = 'created' | 'configured' | 'unchanged' | 'not judged';
  * the server nothing is stored. Throws CliError.
  */
 export async function apply(cluster: Viewer, object: ManifestObject, dryRun: DryRun): Promise<Outcome> {
-  const resource = resourceOf(object);
+  const resource = knownResource(object);
   const { namespace, name } = object.metadata;
   const where = namespace === undefined ? '' : ` in namespace ${namespace}`;
   return await cluster.ask(`patch ${inWords(resource)}${where}`, async (signal) => {
-    const before = await found(get<KubeObject>(cluster.client, resource, { namespace, name }, { signal }));
+    const before = await ifThere(get<KubeObject>(cluster.client, resource, { namespace, name }, { signal }));
     if (dryRun === 'client') return before === undefined ? 'created' : 'configured';
     const how = { type: 'apply', fieldManager: FIELD_MANAGER, force: true } as const;
     try {
@@ -89,11 +90,11 @@ export async function applyAll(
 
 /** Deletes an object if it is there; whether it was. Throws CliError. */
 export async function takeAway(cluster: Viewer, object: ManifestObject, dryRun: DryRun): Promise<boolean> {
-  const resource = resourceOf(object);
+  const resource = knownResource(object);
   const { namespace, name } = object.metadata;
   return await cluster.ask(`delete ${inWords(resource)}`, async (signal) => {
     if (dryRun === 'client') {
-      return (await found(get<KubeObject>(cluster.client, resource, { namespace, name }, { signal }))) !== undefined;
+      return (await ifThere(get<KubeObject>(cluster.client, resource, { namespace, name }, { signal }))) !== undefined;
     }
     const preconditions = { propagationPolicy: 'Background' } as const;
     const options = { signal, ...dryRunOption(dryRun) };
@@ -118,14 +119,5 @@ export function isApplied({ metadata }: KubeObject): boolean {
 /** `deployments.apps spillway-system/spillway-manager`, to compare objects by. */
 export function identityOf(object: ManifestObject): string {
   const { namespace, name } = object.metadata;
-  return `${inWords(resourceOf(object))} ${keyFor(namespace, name)}`;
-}
-
-async function found<T>(work: Promise<T>): Promise<T | undefined> {
-  try {
-    return await work;
-  } catch (error) {
-    if (isNotFound(error)) return undefined;
-    throw error;
-  }
+  return `${inWords(knownResource(object))} ${keyFor(namespace, name)}`;
 }

@@ -9,9 +9,10 @@ import { memberOfNode } from '../api/provider-id.ts';
 import type { Node, Pod } from '../kube/core-v1.ts';
 import type { Lease } from '../kube/lease.ts';
 import type { KubeObject } from '../kube/object.ts';
-import { ENDPOINT_SLICES, LEASES, NAMESPACES, NODES, PODS, type Resource } from '../kube/resource.ts';
+import { ENDPOINT_SLICES, LEASES, NAMESPACES, NODES, PODS, type Resource, resourceOf } from '../kube/resource.ts';
 import type { Cli } from './cli.ts';
 import { CliError } from './cli-error.ts';
+import { certificatesIssued, portsReached, type PortAnswer } from './doctor/certificate-checks.ts';
 import { notAllowed, type Finding } from './doctor/finding.ts';
 import { findingsText } from './doctor/findings-text.ts';
 import {
@@ -34,16 +35,13 @@ import {
   type Right,
 } from './doctor/rights-checks.ts';
 import {
-  certificatesIssued,
   managersAlive,
   movesMayBegin,
   membersWell,
   policiesWell,
-  portsReached,
   schedulingWired,
   virtualNodesWell,
   wantsExchange,
-  type PortAnswer,
 } from './doctor/spillway-checks.ts';
 import { nothingIsEvictedAtOnce } from './doctor/taint-checks.ts';
 import { webhooksServed, type Endpoints, type WebhookConfiguration } from './doctor/webhook-checks.ts';
@@ -58,21 +56,16 @@ import { MissingRight, type Viewer } from './viewer.ts';
 type Flags = ClusterFlags & OutputFlags & SystemFlags;
 const FORMATS: readonly Format[] = ['table', 'json', 'yaml'];
 
-const cluster = (group: string, kind: string, plural: string): Resource => ({
-  group,
-  version: 'v1',
-  kind,
-  plural,
-  namespaced: false,
-});
-const DEFINITIONS = cluster('apiextensions.k8s.io', 'CustomResourceDefinition', 'customresourcedefinitions');
-const SIGNING_REQUESTS = cluster('certificates.k8s.io', 'CertificateSigningRequest', 'certificatesigningrequests');
-const admission = (kind: string, plural: string): Resource => cluster('admissionregistration.k8s.io', kind, plural);
-const POLICIES = admission('ValidatingAdmissionPolicy', 'validatingadmissionpolicies');
-const BINDINGS = admission('ValidatingAdmissionPolicyBinding', 'validatingadmissionpolicybindings');
-const MUTATING = admission('MutatingAdmissionPolicy', 'mutatingadmissionpolicies');
-const WEBHOOKS = admission('MutatingWebhookConfiguration', 'mutatingwebhookconfigurations');
-const SERVICE_RANGES = cluster('networking.k8s.io', 'ServiceCIDR', 'servicecidrs');
+const ofCluster = (apiVersion: string, kind: string, plural: string): Resource =>
+  resourceOf(apiVersion, kind, plural, false);
+const DEFINITIONS = ofCluster('apiextensions.k8s.io/v1', 'CustomResourceDefinition', 'customresourcedefinitions');
+const SIGNING_REQUESTS = ofCluster('certificates.k8s.io/v1', 'CertificateSigningRequest', 'certificatesigningrequests');
+const ADMISSION = 'admissionregistration.k8s.io/v1';
+const POLICIES = ofCluster(ADMISSION, 'ValidatingAdmissionPolicy', 'validatingadmissionpolicies');
+const BINDINGS = ofCluster(ADMISSION, 'ValidatingAdmissionPolicyBinding', 'validatingadmissionpolicybindings');
+const MUTATING = ofCluster(ADMISSION, 'MutatingAdmissionPolicy', 'mutatingadmissionpolicies');
+const WEBHOOKS = ofCluster(ADMISSION, 'MutatingWebhookConfiguration', 'mutatingwebhookconfigurations');
+const SERVICE_RANGES = ofCluster('networking.k8s.io/v1', 'ServiceCIDR', 'servicecidrs');
 /** Name of both, in manifests/admission. */
 const POD_DEFAULTS = 'spillway-pod-defaults';
 /** Rights and guards of the manager where members exchange Services. */

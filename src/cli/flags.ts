@@ -11,12 +11,10 @@ export function clusterFlags(command: Command): Command {
 
 export interface NamespaceFlags extends ClusterFlags {
   namespace?: string;
-  allNamespaces?: boolean;
 }
 
-export function namespaceFlags(command: Command, { all = false } = {}): Command {
-  const one = command.option('-n, --namespace <name>', 'namespace (default: that of the context)');
-  return all ? one.option('-A, --all-namespaces', 'in all namespaces') : one;
+export function namespaceFlags(command: Command): Command {
+  return command.option('-n, --namespace <name>', 'namespace (default: that of the context)');
 }
 
 export interface SystemFlags {

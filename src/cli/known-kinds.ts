@@ -33,7 +33,7 @@ const KINDS: Readonly<Record<string, Readonly<Record<string, readonly [plural: s
 };
 
 /** Where objects of that kind are. Throws for a kind that no manifest has. */
-export function resourceOf({ apiVersion, kind }: Pick<ManifestObject, 'apiVersion' | 'kind'>): Resource {
+export function knownResource({ apiVersion, kind }: Pick<ManifestObject, 'apiVersion' | 'kind'>): Resource {
   const [group, version] = apiVersion.includes('/') ? apiVersion.split('/', 2) : ['', apiVersion];
   const [plural, namespaced] = KINDS[group ?? '']?.[kind] ?? [];
   if (group === undefined || version === undefined || plural === undefined || namespaced === undefined) {
@@ -44,6 +44,6 @@ export function resourceOf({ apiVersion, kind }: Pick<ManifestObject, 'apiVersio
 
 /** As kubectl names it: `deployment.apps/spillway-manager`. */
 export function nameOf(object: ManifestObject): string {
-  const { group, kind } = resourceOf(object);
+  const { group, kind } = knownResource(object);
   return `${kind.toLowerCase()}${group === '' ? '' : `.${group}`}/${object.metadata.name}`;
 }

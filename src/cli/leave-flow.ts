@@ -7,7 +7,8 @@ import { monotonic } from '../kube/clock.ts';
 import { conditionOf } from '../kube/conditions.ts';
 import { counted } from '../kube/counted.ts';
 import type { Pod } from '../kube/core-v1.ts';
-import { ApiError, isAnotherObject, isNotFound, isTransient } from '../kube/errors.ts';
+import { ApiError, isAnotherObject, isTransient } from '../kube/errors.ts';
+import { ifThere } from '../kube/if-there.ts';
 import { Informer } from '../kube/informer.ts';
 import { keyOf, type KubeObject } from '../kube/object.ts';
 import { pause } from '../kube/timers.ts';
@@ -156,12 +157,8 @@ export class Leave {
       const how = { type: 'merge', fieldManager: 'kubectl-spillway' } as const;
       await this.#host.ask('patch memberclusters.spillway.dev', async (signal) => {
         const options = { signal, ...dryRunOption(dryRun) };
-        try {
-          await patch<KubeObject>(this.#host.client, MEMBER_CLUSTERS, { name }, body, how, options);
-        } catch (error) {
-          // It has left already.
-          if (!isNotFound(error)) throw error;
-        }
+        // It may have left already.
+        await ifThere(patch<KubeObject>(this.#host.client, MEMBER_CLUSTERS, { name }, body, how, options));
       });
     }
     this.#cli.terminal.out(`membercluster/${name} annotated${dryRunWords(dryRun)}\n`);

@@ -1,11 +1,10 @@
 import { isFinished } from '../api/pod-phase.ts';
 import { conditionOf } from '../kube/conditions.ts';
 import { counted } from '../kube/counted.ts';
-import type { KubeObject } from '../kube/object.ts';
 import { isDaemonPod } from '../pods/daemon-pod.ts';
 import { CliError } from './cli-error.ts';
 import { podsOf } from './drain.ts';
-import type { Leaver } from './leave-flow.ts';
+import type { KnownMember } from './joined-member.ts';
 import type { Viewer } from './viewer.ts';
 
 /** What the manager says last of a member that leaves in order. */
@@ -15,7 +14,7 @@ const LAST_WORD = 'NothingRemains';
  * Throws CliError where a MemberCluster is gone, and pods are on its virtual nodes: somebody took its finalizer off, as to exchange it for a new
  * one, and the pods need credentials and rights. `last`: what it was at last.
  */
-export async function refuseLetGo(host: Viewer, last: KubeObject & Pick<Leaver, 'status'>): Promise<void> {
+export async function refuseLetGo(host: Viewer, last: KnownMember): Promise<void> {
   // What is there now is of the next one of that name.
   if (conditionOf({ status: last.status }, 'Leaving')?.reason === LAST_WORD) return;
   const pods = (await podsOf(host, last)).filter((pod) => !isDaemonPod(pod) && !isFinished(pod));

@@ -2,7 +2,8 @@ import { isIP } from 'node:net';
 import { RENEWED_TOKEN_LABEL } from '../api/marks.ts';
 import { MEMBER_CLUSTERS } from '../api/member-cluster.ts';
 import type { Secret } from '../kube/core-v1.ts';
-import { CredentialsError, isNotFound } from '../kube/errors.ts';
+import { CredentialsError } from '../kube/errors.ts';
+import { ifThere } from '../kube/if-there.ts';
 import { refusalOf } from '../kube/member-trial.ts';
 import { parseProxyUrl, proxyInWords, proxyUrl, type Proxy } from '../kube/proxy.ts';
 import { CONFIG_MAPS, resourcePath, SECRETS, SERVICE_ACCOUNTS } from '../kube/resource.ts';
@@ -178,12 +179,8 @@ export async function removeCredentials(
   if (dryRun !== 'client')
     await host.ask('delete secrets', async (signal) => {
       const options = { signal, ...dryRunOption(dryRun) };
-      try {
-        await remove(host.client, SECRETS, { namespace, name }, { uid, resourceVersion }, options);
-      } catch (error) {
-        // Somebody else, who takes the member out too, was faster.
-        if (!isNotFound(error)) throw error;
-      }
+      // Somebody else, who takes the member out too, may be faster.
+      await ifThere(remove(host.client, SECRETS, { namespace, name }, { uid, resourceVersion }, options));
     });
   terminal.out(`secret/${name} deleted${dryRunWords(dryRun)}\n`);
   return true;

@@ -3,7 +3,7 @@ import { conditionOf } from '../kube/conditions.ts';
 import type { KubeObject } from '../kube/object.ts';
 import { isApplied } from './apply.ts';
 import { CliError } from './cli-error.ts';
-import { nameOf, resourceOf } from './known-kinds.ts';
+import { nameOf, knownResource } from './known-kinds.ts';
 import { manifestObjects, type ManifestObject } from './manifests.ts';
 import { MissingRight, type Viewer } from './viewer.ts';
 
@@ -43,7 +43,7 @@ async function broughtBy(
 ): Promise<ManifestObject[]> {
   const brought: ManifestObject[] = [];
   for (const kind of objects.filter(isUpstreamKind)) {
-    const found = await cluster.tryGet<KubeObject>(resourceOf(kind), { name: kind.metadata.name });
+    const found = await cluster.tryGet<KubeObject>(knownResource(kind), { name: kind.metadata.name });
     if (found === undefined || found instanceof MissingRight) continue;
     if (isApplied(found) === (whom === 'us')) brought.push(kind);
   }

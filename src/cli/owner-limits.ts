@@ -4,7 +4,7 @@ import type { KubeObject } from '../kube/object.ts';
 import { isApplied } from './apply.ts';
 import { CliError } from './cli-error.ts';
 import { fieldsOfOthers } from './fields-of-others.ts';
-import { nameOf, resourceOf } from './known-kinds.ts';
+import { nameOf, knownResource } from './known-kinds.ts';
 import type { ManifestObject } from './manifests.ts';
 import { MissingRight, type Viewer } from './viewer.ts';
 
@@ -59,5 +59,5 @@ async function limitThere(
 ): Promise<KubeObject | MissingRight | undefined> {
   if (!LIMITS.includes(object.kind)) return undefined;
   const { namespace, name } = object.metadata;
-  return await member.tryGet<KubeObject>(resourceOf(object), { namespace, name });
+  return await member.tryGet<KubeObject>(knownResource(object), { namespace, name });
 }

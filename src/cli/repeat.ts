@@ -11,7 +11,6 @@ const PERIOD_MS = 2000;
 export async function repeatedly(
   terminal: Pick<Terminal, 'signal' | 'note'>,
   show: () => Promise<void>,
-  periodMs = PERIOD_MS,
 ): Promise<ExitCode> {
   const { signal } = terminal;
   let isFailing = false;
@@ -24,7 +23,7 @@ export async function repeatedly(
       if (!isFailing) terminal.note(`${error.message}: ${error.reason ?? ''}; asking again until it does`);
       isFailing = true;
     }
-    await sleep(periodMs, undefined, { signal }).catch(() => undefined);
+    await sleep(PERIOD_MS, undefined, { signal }).catch(() => undefined);
   }
   return EXIT.interrupted;
 }

@@ -1,10 +1,11 @@
 import { HOST_LABEL, HOST_UID_ANNOTATION } from '../api/marks.ts';
 import { memberClassOf, SELECTED_NODE_ANNOTATION } from '../api/storage.ts';
+import { ifThere } from '../kube/if-there.ts';
 import type { PersistentVolume, PersistentVolumeClaim } from '../kube/volumes.ts';
 import type { KubeClient } from '../kube/client.ts';
 import { isAlreadyExists, isConflict, isNotFound } from '../kube/errors.ts';
 import type { KubeObject } from '../kube/object.ts';
-import { PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, type Resource } from '../kube/resource.ts';
+import { PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES } from '../kube/resource.ts';
 import { create, get, patch, remove } from '../kube/verbs.ts';
 import type { ClaimAction, ClaimAnswer, ClaimFacts } from './claim-decision.ts';
 import { type ClaimRules, overriddenClaim } from './claim-overrides.ts';
@@ -93,13 +94,13 @@ export class ClaimWriter {
     const { name, uid } = volume.object.metadata;
     if (reclaim.do === 'nothing') return 'done';
     if (reclaim.do === 'volume') {
-      await remove(host, PERSISTENT_VOLUMES, { name }, { uid }, { signal }).catch(unlessGone);
+      await ifThere(remove(host, PERSISTENT_VOLUMES, { name }, { uid }, { signal }));
       return 'done';
     }
     // Not from caches: what is deleted now is gone for ever.
-    const live = await find<PersistentVolume>(host, PERSISTENT_VOLUMES, { name }, signal);
+    const live = await ifThere(get<PersistentVolume>(host, PERSISTENT_VOLUMES, { name }, { signal }));
     if (live === undefined || live.metadata.uid !== uid) return 'again';
-    const claim = await find<PersistentVolumeClaim>(host, PERSISTENT_VOLUME_CLAIMS, volume.for, signal);
+    const claim = await ifThere(get<PersistentVolumeClaim>(host, PERSISTENT_VOLUME_CLAIMS, volume.for, { signal }));
     await copies.remove(reclaim.copy, signal, { volume: live, claim, identity });
     return 'done';
   }
@@ -208,25 +209,7 @@ export class ClaimWriter {
   }
 }
 
-async function find<T extends KubeObject>(
-  client: KubeClient,
-  resource: Resource,
-  { namespace, name }: { namespace?: string; name: string },
-  signal: AbortSignal,
-): Promise<T | undefined> {
-  try {
-    return await get<T>(client, resource, { namespace, name }, { signal });
-  } catch (error) {
-    if (isNotFound(error)) return undefined;
-    throw error;
-  }
-}
-
 /** Whether a claim of the member is the one that the volume stands for, or may have been made for it. */
 function isDataOf({ claimUid, for: { uid } }: MemberVolume, { metadata }: KubeObject): boolean {
   return claimUid === undefined ? metadata.annotations?.[HOST_UID_ANNOTATION] === uid : metadata.uid === claimUid;
-}
-
-function unlessGone(error: unknown): void {
-  if (!isNotFound(error)) throw error;
 }

@@ -43,7 +43,7 @@ export interface CopyInformersOptions {
   /** A place nobody asked for, without copies, is watched no longer than this; 300,000 ms. */
   idleMs?: number;
   logger: Logger;
-  metrics?: InformerMetrics;
+  metrics?: InformerMetrics | undefined;
 }
 
 interface Place {
@@ -159,7 +159,7 @@ export class CopyInformers {
       labelSelector: `${HOST_LABEL}=${hostId}`,
       transform: (raw) => recordOfCopy(kind, raw),
       logger,
-      ...(metrics === undefined ? {} : { metrics }),
+      metrics,
     });
     informer.on({ added: changed, updated: changed, deleted: changed });
     const end = new AbortController();

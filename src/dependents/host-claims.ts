@@ -13,7 +13,7 @@ import { volumeNameOf } from './member-volume.ts';
 export interface HostClaimsOptions {
   host: KubeClient;
   logger: Logger;
-  metrics?: InformerMetrics;
+  metrics?: InformerMetrics | undefined;
 }
 
 export interface HostClaimsHandler {
@@ -36,7 +36,7 @@ export class HostClaims {
   readonly #handlers = new Set<HostClaimsHandler>();
 
   constructor({ host, logger, metrics }: HostClaimsOptions) {
-    const common = { client: host, logger, ...(metrics === undefined ? {} : { metrics }) };
+    const common = { client: host, logger, metrics };
     this.#claims = new Informer({
       ...common,
       resource: PERSISTENT_VOLUME_CLAIMS,

@@ -55,7 +55,7 @@ export interface HostObjectsOptions {
   /** 10,000 ms. */
   pollMs?: number;
   logger: Logger;
-  metrics?: InformerMetrics;
+  metrics?: InformerMetrics | undefined;
 }
 
 interface Followed {
@@ -170,7 +170,7 @@ export class HostObjects implements HostObjectSource {
       timings: { confirmMs: 50, backoffMaxMs: RETRY_MS },
       passing: (error, failures) => isForbidden(error) && (failures <= LATE_ANSWERS || !isUsed(followed)),
       logger,
-      ...(metrics === undefined ? {} : { metrics }),
+      metrics,
     });
     const changed = (): void => notify(followed);
     informer.on({ added: changed, updated: changed, deleted: changed });

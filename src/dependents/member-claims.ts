@@ -40,7 +40,7 @@ export interface MemberClaimsOptions extends ClaimWriterOptions {
   events: Pick<EventRecorder, 'record'>;
   metrics?: ClaimMetrics;
   logger: Logger;
-  queueMetrics?: WorkQueueMetrics;
+  queueMetrics?: WorkQueueMetrics | undefined;
 }
 
 /** Namespaces have no colon. */
@@ -88,7 +88,7 @@ export class MemberClaims {
       handler: async (key, signal) => await this.#handle(key, signal),
       backoff: { baseMs: FIRST_RETRY_MS, maxMs: LAST_RETRY_MS },
       logger: options.logger,
-      ...(options.queueMetrics === undefined ? {} : { metrics: options.queueMetrics }),
+      metrics: options.queueMetrics,
     });
     options.copies.on(
       (copy) => this.#copySeen(copy),

@@ -1,7 +1,7 @@
 import { type Invariants, UNCOUNTED } from '../api/invariants.ts';
 import { HOST_LABEL } from '../api/marks.ts';
 import type { KubeClient } from '../kube/client.ts';
-import { isNotFound } from '../kube/errors.ts';
+import { ifThere } from '../kube/if-there.ts';
 import type { KubeObject } from '../kube/object.ts';
 import { create, get, patch, remove, replace } from '../kube/verbs.ts';
 import { type ClaimCopy, type CopyKind, type CopyRecord, RESOURCES } from './copy.ts';
@@ -80,12 +80,7 @@ export class MemberCopies implements CopyStore {
   }
 
   async read(kind: CopyKind, namespace: string, name: string, signal: AbortSignal): Promise<KubeObject | undefined> {
-    try {
-      return await get(this.#client, RESOURCES[kind], { namespace, name }, { signal });
-    } catch (error) {
-      if (isNotFound(error)) return undefined;
-      throw error;
-    }
+    return await ifThere(get(this.#client, RESOURCES[kind], { namespace, name }, { signal }));
   }
 
   async create(kind: CopyKind, object: KubeObject, signal: AbortSignal): Promise<void> {
@@ -116,11 +111,7 @@ export class MemberCopies implements CopyStore {
       if (why !== undefined)
         throw this.#invariants.violated('I20', `data would be deleted: ${why}`, { namespace, name });
     }
-    try {
-      await remove(this.#client, RESOURCES[kind], { namespace, name }, { uid }, { signal });
-    } catch (error) {
-      if (!isNotFound(error)) throw error;
-    }
+    await ifThere(remove(this.#client, RESOURCES[kind], { namespace, name }, { uid }, { signal }));
   }
 
   /** Pods have the same guard in PodWrites. */

@@ -69,7 +69,7 @@ export interface DependentsMirrorOptions extends CopyOwner {
   /** Default: not counted. */
   invariants?: Invariants;
   logger: Logger;
-  queueMetrics?: WorkQueueMetrics;
+  queueMetrics?: WorkQueueMetrics | undefined;
   /** Milliseconds. */
   monotonic?: () => number;
 }
@@ -124,7 +124,7 @@ export class DependentsMirror {
       handler: (key, signal) => this.#handle(key, signal),
       backoff: { baseMs: FIRST_RETRY_MS, maxMs: LAST_RETRY_MS },
       logger: options.logger,
-      ...(options.queueMetrics === undefined ? {} : { metrics: options.queueMetrics }),
+      metrics: options.queueMetrics,
     });
     this.#dependents = new DependentIndex({
       objects: options.objects,

@@ -38,7 +38,7 @@ export interface PodTokensOptions extends CopyOwner {
   events: Pick<EventRecorder, 'record'>;
   metrics?: TokenMetrics;
   logger: Logger;
-  queueMetrics?: WorkQueueMetrics;
+  queueMetrics?: WorkQueueMetrics | undefined;
   /** Wall clock in ms, for what is written on the Secrets. */
   clock?: () => number;
   /** In ms. */
@@ -95,7 +95,7 @@ export class PodTokens {
       handler: (id, signal) => this.#handle(id, signal),
       backoff: { baseMs: FIRST_RETRY_MS, maxMs: LAST_RETRY_MS },
       logger: options.logger,
-      ...(options.queueMetrics === undefined ? {} : { metrics: options.queueMetrics }),
+      metrics: options.queueMetrics,
     });
     options.copies.on(
       (copy) => this.#seen(copy),

@@ -12,7 +12,7 @@ export interface VolumePlacesOptions {
   member: string;
   client: KubeClient;
   logger: Logger;
-  queueMetrics?: WorkQueueMetrics;
+  queueMetrics?: WorkQueueMetrics | undefined;
 }
 
 const FIRST_RETRY_MS = 500;
@@ -38,7 +38,7 @@ export class VolumePlaces {
       concurrency: 4,
       handler: async (name, signal) => await this.#read(name, signal),
       backoff: { baseMs: FIRST_RETRY_MS, maxMs: LAST_RETRY_MS },
-      ...(options.queueMetrics === undefined ? {} : { metrics: options.queueMetrics }),
+      metrics: options.queueMetrics,
     });
   }
 

@@ -227,7 +227,7 @@ export class Descheduler {
         return parsed.rebalancer;
       },
       logger,
-      ...(informerMetrics === undefined ? {} : { metrics: informerMetrics }),
+      metrics: informerMetrics,
     });
   }
 
@@ -243,7 +243,7 @@ export class Descheduler {
       handler,
       backoff: { baseMs: 250, maxMs: 60_000 },
       logger,
-      ...(queueMetrics === undefined ? {} : { metrics: queueMetrics }),
+      metrics: queueMetrics,
     });
   }
 

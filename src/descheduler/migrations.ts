@@ -2,6 +2,7 @@ import { type MigratedWorkload, type WorkloadMigration, WORKLOAD_MIGRATIONS } fr
 import { LOCAL } from '../api/cluster-tiers.ts';
 import { isFinished } from '../api/pod-phase.ts';
 import type { KubeClient } from '../kube/client.ts';
+import { conditionOf } from '../kube/conditions.ts';
 import type { Pod } from '../kube/core-v1.ts';
 import { jsonEqual } from '../kube/json-equal.ts';
 import { keyOf } from '../kube/object.ts';
@@ -325,8 +326,8 @@ export class Migrations {
   }
 }
 
-function saidOfFit({ status }: WorkloadMigration): string {
-  return status?.conditions?.find(({ type }) => type === 'Fits')?.message ?? '';
+function saidOfFit(migration: WorkloadMigration): string {
+  return conditionOf(migration, 'Fits')?.message ?? '';
 }
 
 function inText({ apiVersion, kind, name }: MigratedWorkload['workload']): string {

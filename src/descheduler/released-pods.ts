@@ -2,7 +2,7 @@ import { asOwned, type Released, releasedFrom } from '../api/released.ts';
 import type { KubeClient } from '../kube/client.ts';
 import { isReady } from '../kube/conditions.ts';
 import type { Pod } from '../kube/core-v1.ts';
-import { isNotFound } from '../kube/errors.ts';
+import { ifThere } from '../kube/if-there.ts';
 import type { KubeObject } from '../kube/object.ts';
 import { controllerOf } from '../kube/owner-references.ts';
 import { PODS, REPLICA_SETS } from '../kube/resource.ts';
@@ -212,16 +212,11 @@ export class ReleasedPods {
     uid: string,
     signal: AbortSignal,
   ): Promise<(ReplicaSetFacts & { ready: number }) | undefined> {
-    try {
-      const live = await get<ReplicaSet>(this.#o.host, REPLICA_SETS, { namespace, name }, { signal });
-      if (live.metadata.uid !== uid || live.metadata.deletionTimestamp !== undefined) return undefined;
-      const { replicas = 1, minReadySeconds = 0 } = live.spec ?? {};
-      const { readyReplicas: ready = 0, availableReplicas = 0 } = live.status ?? {};
-      return { replicas, ready, available: minReadySeconds > 0 ? availableReplicas : undefined };
-    } catch (error) {
-      if (isNotFound(error)) return undefined;
-      throw error;
-    }
+    const live = await ifThere(get<ReplicaSet>(this.#o.host, REPLICA_SETS, { namespace, name }, { signal }));
+    if (live?.metadata.uid !== uid || live.metadata.deletionTimestamp !== undefined) return undefined;
+    const { replicas = 1, minReadySeconds = 0 } = live.spec ?? {};
+    const { readyReplicas: ready = 0, availableReplicas = 0 } = live.status ?? {};
+    return { replicas, ready, available: minReadySeconds > 0 ? availableReplicas : undefined };
   }
 
   /** One that was given back and that its ReplicaSet did not adopt. When that is gone by now, nobody else would end the pod. */

@@ -12,6 +12,7 @@ import type { KubeClient } from '../kube/client.ts';
 import { monotonic } from '../kube/clock.ts';
 import { describeError, isConflict, isNotFound } from '../kube/errors.ts';
 import type { EventRecorder } from '../kube/event-recorder.ts';
+import { ifThere } from '../kube/if-there.ts';
 import type { InformerMetrics } from '../kube/informer-metrics.ts';
 import { Informer } from '../kube/informer.ts';
 import { jsonEqual } from '../kube/json-equal.ts';
@@ -40,11 +41,9 @@ export interface ClusterTaintControllerOptions {
   members: () => readonly MemberCluster[] | undefined;
   events: Pick<EventRecorder, 'record'>;
   logger: Logger;
-  metrics?: InformerMetrics;
+  metrics?: InformerMetrics | undefined;
   /** Wall clock in ms, to be written on objects. */
   clock?: () => number;
-  /** In ms. */
-  monotonic?: () => number;
 }
 
 /**
@@ -59,13 +58,13 @@ export class ClusterTaintController {
   constructor(options: ClusterTaintControllerOptions) {
     const { host, logger, metrics } = options;
     this.#o = options;
-    this.#ages = new ConditionAges(options.monotonic ?? monotonic);
+    this.#ages = new ConditionAges(monotonic);
     this.#policies = new Informer({
       client: host,
       resource: CLUSTER_TAINT_POLICIES,
       transform: readPolicy,
       logger,
-      ...(metrics === undefined ? {} : { metrics }),
+      metrics,
     });
   }
 
@@ -147,11 +146,9 @@ export class ClusterTaintController {
   async #tell({ metadata }: CachedPolicy, status: ClusterTaintPolicyStatus, signal: AbortSignal): Promise<void> {
     const { name, uid } = metadata;
     const how = { type: 'merge', subresource: 'status', fieldManager: 'spillway' } as const;
-    try {
-      await patch(this.#o.host, CLUSTER_TAINT_POLICIES, { name }, { metadata: { uid }, status }, how, { signal });
-    } catch (error) {
-      if (!isNotFound(error)) throw error;
-    }
+    await ifThere(
+      patch(this.#o.host, CLUSTER_TAINT_POLICIES, { name }, { metadata: { uid }, status }, how, { signal }),
+    );
   }
 }
 

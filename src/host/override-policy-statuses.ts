@@ -3,7 +3,8 @@ import type { OverridePolicy, OverridePolicyKind } from '../api/override-policy.
 import { CLUSTER_OVERRIDE_POLICIES, OVERRIDE_POLICIES } from '../api/override-policy.ts';
 import type { OverridePolicyStatus } from '../api/override-policy-status.ts';
 import type { KubeClient } from '../kube/client.ts';
-import { describeError, isNotFound } from '../kube/errors.ts';
+import { describeError } from '../kube/errors.ts';
+import { ifThere } from '../kube/if-there.ts';
 import { jsonEqual } from '../kube/json-equal.ts';
 import { lookAgain } from '../kube/look-again.ts';
 import { patch } from '../kube/verbs.ts';
@@ -37,8 +38,6 @@ export interface OverridePolicyStatusesOptions {
   members: () => readonly Cluster[] | undefined;
   kinds: Pick<OwnerKinds, 'whyUnread' | 'isAbsent'>;
   logger: Logger;
-  /** Wall clock in ms. */
-  clock?: () => number;
 }
 
 /**
@@ -60,14 +59,14 @@ export class OverridePolicyStatuses {
   }
 
   async #look(signal: AbortSignal): Promise<void> {
-    const { policies, members, clock = Date.now } = this.#o;
+    const { policies, members } = this.#o;
     const fleet = members();
     if (fleet === undefined || policies.unknown() !== undefined) return;
     for (const { kind, metadata, status: before, problems, policy } of policies.seen()) {
       const warnings =
         policy === undefined ? [] : [...overrideWarnings(policy, fleet), ...(await this.#unread(policy, signal))];
       const generation = metadata.generation ?? 0;
-      const status = overridePolicyStatus({ generation, problems, warnings, before, now: clock() });
+      const status = overridePolicyStatus({ generation, problems, warnings, before, now: Date.now() });
       if (!jsonEqual(before, status)) await this.#write(kind, metadata, status, signal);
     }
   }
@@ -95,10 +94,6 @@ export class OverridePolicyStatuses {
     const resource = kind === 'OverridePolicy' ? OVERRIDE_POLICIES : CLUSTER_OVERRIDE_POLICIES;
     const body = { metadata: { uid }, status };
     const how = { type: 'merge', subresource: 'status', fieldManager: 'spillway' } as const;
-    try {
-      await patch(this.#o.host, resource, { namespace, name }, body, how, { signal });
-    } catch (error) {
-      if (!isNotFound(error)) throw error;
-    }
+    await ifThere(patch(this.#o.host, resource, { namespace, name }, body, how, { signal }));
   }
 }

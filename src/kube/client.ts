@@ -38,7 +38,7 @@ export interface KubeClientOptions {
   /** The memory for caches; default: not bounded, for a cluster that is trusted. */
   caches?: CacheShare | undefined;
   logger?: Logger;
-  metrics?: ClientMetrics;
+  metrics?: ClientMetrics | undefined;
   /**
    * Asked before anything but a read is sent, and before a connection is upgraded; throws to refuse it. Asked again at each
    * try, at the moment when a connection takes the request: much may have happened while it waited for one.

@@ -16,7 +16,7 @@ export interface Moment {
  * The wall clock, in ms since 1970, as it goes on from now unless somebody sets it: for times that are written down to be
  * measured from here later. Not to be kept for long, as it never learns that it was wrong.
  */
-export function steadyClock(wall: () => number = Date.now, elapsed: () => number = monotonic): () => number {
-  const beginning = wall() - elapsed();
-  return () => beginning + elapsed();
+export function steadyClock(): () => number {
+  const beginning = Date.now() - monotonic();
+  return () => beginning + monotonic();
 }

@@ -74,8 +74,8 @@ export class CredentialsError extends Error {
   override readonly name = 'CredentialsError';
   readonly reason: string;
 
-  constructor(reason: string, message: string, options?: ErrorOptions) {
-    super(message, options);
+  constructor(reason: string, message: string) {
+    super(message);
     this.reason = reason;
   }
 }

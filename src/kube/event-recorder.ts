@@ -8,7 +8,6 @@ import type { CorrelatedEvent, EventSubject, EventType } from './event-correlato
 import { atMost } from './lru-limit.ts';
 import { keyFor, type KubeObject } from './object.ts';
 import { EVENTS } from './resource.ts';
-import type { Timers } from './timers.ts';
 import { timestamp } from './timestamps.ts';
 import { create, get, patch } from './verbs.ts';
 import { WorkQueue } from './workqueue.ts';
@@ -23,13 +22,6 @@ export interface EventRecorderOptions {
   component: string;
   /** How many Events may wait to be written; 4,096. */
   capacity?: number;
-  /** How many are written at the same time; 4. */
-  concurrency?: number;
-  /** Wall clock. */
-  clock?: () => number;
-  /** Milliseconds that no one can set, for how often something happens. */
-  monotonic?: () => number;
-  timers?: Timers;
   /** Told what became of each occurrence or write, for metrics. */
   onOutcome?: (outcome: EventOutcome) => void;
   logger?: Logger;
@@ -66,7 +58,6 @@ const REMEMBERED = 4_096;
  */
 export class EventRecorder {
   readonly #o: EventRecorderOptions;
-  readonly #clock: () => number;
   readonly #capacity: number;
   readonly #correlator: EventCorrelator;
   readonly #queue: WorkQueue;
@@ -75,18 +66,16 @@ export class EventRecorder {
   readonly #written = new LRUCache<string, { count: number; first: string }>(atMost(REMEMBERED));
 
   constructor(options: EventRecorderOptions) {
-    const { client, component, concurrency = 4, timers } = options;
+    const { client, component } = options;
     this.#o = options;
     this.#capacity = options.capacity ?? 4_096;
-    this.#clock = options.clock ?? Date.now;
-    this.#correlator = new EventCorrelator(component, options.monotonic ?? monotonic);
+    this.#correlator = new EventCorrelator(component, monotonic);
     this.#queue = new WorkQueue({
       name: `events-${client.cluster}`,
-      concurrency,
+      concurrency: 4,
       handler: (key, signal) => this.#write(key, signal),
       backoff: { baseMs: 500, maxMs: 30_000 },
       graceMs: FLUSH_MS,
-      ...(timers === undefined ? {} : { timers }),
       // No logger: an API server that is away would otherwise be reported once per Event.
     });
   }
@@ -111,7 +100,7 @@ export class EventRecorder {
       this.#pending.set(key, {
         event,
         occurrences: (waiting?.occurrences ?? 0) + 1,
-        at: this.#clock(),
+        at: Date.now(),
         tries: waiting?.tries ?? 0,
       });
       this.#queue.add(key);

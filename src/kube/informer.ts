@@ -26,8 +26,8 @@ export interface InformerOptions<T extends KubeObject> extends Selection {
   share?: CacheShare;
   /** Where that is counted, and given back when it ends; default: an account of its own. */
   account?: CacheAccount | undefined;
-  logger?: Logger;
-  metrics?: InformerMetrics;
+  logger?: Logger | undefined;
+  metrics?: InformerMetrics | undefined;
   /** Milliseconds, monotonic. */
   monotonic?: () => number;
   random?: () => number;

@@ -99,8 +99,7 @@ export function compare(a: Quantity, b: Quantity): -1 | 0 | 1 {
  * that leaves a whole number. Binary amounts under 1024, or that are no whole number, are written in decimal. Where Go
  * loses the suffix (1000E becomes 1), this keeps the value.
  */
-export function formatQuantity(quantity: Quantity, format: QuantityFormat = quantity.format): string {
-  const { nanos } = quantity;
+export function formatQuantity({ nanos, format }: Quantity): string {
   if (nanos === 0n) return '0';
   if (format === 'BinarySI' && nanos % NANOS === 0n) {
     const units = nanos / NANOS;

@@ -55,13 +55,12 @@ export function toleratesForGood(tolerations: readonly Toleration[], taint: Tain
   return toleratedSeconds(tolerations, taint) === Number.POSITIVE_INFINITY;
 }
 
-/** The first taint with one of the effects that no toleration covers; undefined when all are tolerated. */
+/** The first taint that keeps pods away and that no toleration covers; undefined when all are tolerated. */
 export function firstUntolerated<T extends Taint>(
   tolerations: readonly Toleration[],
   taints: readonly T[],
-  effects: readonly string[] = HARD_EFFECTS,
 ): T | undefined {
   return taints.find(
-    (taint) => effects.includes(taint.effect) && !tolerations.some((toleration) => tolerates(toleration, taint)),
+    (taint) => HARD_EFFECTS.includes(taint.effect) && !tolerations.some((toleration) => tolerates(toleration, taint)),
   );
 }

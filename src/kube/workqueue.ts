@@ -35,11 +35,11 @@ export interface WorkQueueOptions {
   graceMs?: number;
   /** Milliseconds, monotonic. */
   monotonic?: () => number;
-  timers?: Timers;
+  timers?: Timers | undefined;
   /** 0 <= random() < 1 */
   random?: () => number;
-  metrics?: WorkQueueMetrics;
-  logger?: Logger;
+  metrics?: WorkQueueMetrics | undefined;
+  logger?: Logger | undefined;
 }
 
 /** After so many high keys in a row a normal one gets its turn. */

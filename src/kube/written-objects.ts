@@ -2,6 +2,7 @@ import type { Logger } from 'pino';
 import { accountOf, type CacheAccount } from './cache-account.ts';
 import type { KubeClient } from './client.ts';
 import { isConflict, isNotFound, isUidGone } from './errors.ts';
+import { ifThere } from './if-there.ts';
 import type { InformerMetrics } from './informer-metrics.ts';
 import { Informer } from './informer.ts';
 import { LimitError } from './limit-error.ts';
@@ -72,7 +73,7 @@ export class WrittenObjects<T extends KubeObject, V> {
       transform: (raw) => this.#kept(raw as T),
       timings: { backoffMaxMs: RETRY_MS, ...timings },
       logger,
-      ...(metrics === undefined ? {} : { metrics }),
+      metrics,
     });
   }
 
@@ -180,18 +181,15 @@ export class WrittenObjects<T extends KubeObject, V> {
   ): Promise<void> {
     const conditions = { uid, ...(exactly === undefined ? {} : { resourceVersion }) };
     const key = keyFor(namespace, name);
-    try {
-      await this.#ask(
-        key,
-        async ({ before }) => {
-          await remove(this.#o.client, this.#o.resource, { namespace, name }, conditions, { signal });
-          this.#forgetIf(key, uid ?? before?.metadata.uid);
-        },
-        uid,
-      );
-    } catch (error) {
-      if (!isNotFound(error)) throw error;
-    }
+    const asking = this.#ask(
+      key,
+      async ({ before }) => {
+        await remove(this.#o.client, this.#o.resource, { namespace, name }, conditions, { signal });
+        this.#forgetIf(key, uid ?? before?.metadata.uid);
+      },
+      uid,
+    );
+    await ifThere(asking);
   }
 
   /** Sends a request about the object of a key; `uid`: it is about the one with that UID alone. */

@@ -1,6 +1,6 @@
 import type { KubeClient } from '../kube/client.ts';
 import type { Pod } from '../kube/core-v1.ts';
-import { isNotFound } from '../kube/errors.ts';
+import { ifThere } from '../kube/if-there.ts';
 import { PODS } from '../kube/resource.ts';
 import { get } from '../kube/verbs.ts';
 
@@ -27,12 +27,8 @@ export class LastCopies {
   async areGone(member: KubeClient, signal: AbortSignal): Promise<boolean> {
     for (const [uid, { metadata }] of this.#pods) {
       const { namespace = '', name } = metadata;
-      try {
-        const now = await get<Pod>(member, PODS, { namespace, name }, { signal });
-        if (now.metadata.uid === uid && this.#isThere(now)) return false;
-      } catch (error) {
-        if (!isNotFound(error)) throw error;
-      }
+      const now = await ifThere(get<Pod>(member, PODS, { namespace, name }, { signal }));
+      if (now?.metadata.uid === uid && this.#isThere(now)) return false;
       this.#pods.delete(uid);
     }
     return true;

@@ -62,8 +62,6 @@ export interface NodeRetirementOptions {
   givenUp: () => boolean;
   event: (type: 'Normal' | 'Warning', reason: string, message: string) => void;
   logger: Logger;
-  /** How long it has to be empty; 90,000 ms. */
-  emptyMs?: number;
   /** Monotonic ms. */
   monotonic?: () => number;
 }
@@ -213,7 +211,7 @@ export class NodeRetirement {
   }
 
   async #look(name: string, one: Retiree, signal: AbortSignal): Promise<void> {
-    const { mayWrite, event, emptyMs = EMPTY_MS } = this.#o;
+    const { mayWrite, event } = this.#o;
     if (this.#o.givenUp()) {
       await this.#giveUp(name, one, signal);
       return;
@@ -227,7 +225,7 @@ export class NodeRetirement {
       this.#recordOnce({ name, pods: remains.pods });
       return;
     }
-    const emptyForMs = one.creationsOpenMs() > 0 ? emptyMs : Math.min(emptyMs, SETTLE_MS);
+    const emptyForMs = one.creationsOpenMs() > 0 ? EMPTY_MS : SETTLE_MS;
     const now = this.#monotonic();
     if (remains.daemonPods === 0) seen.bareSince ??= now;
     seen.emptySince ??= now;

@@ -35,7 +35,7 @@ export interface MemberConnectionOptions extends Omit<MemberCachesOptions, 'clie
   probe: () => Omit<MemberClusterSpec['probe'], 'nodesReady'>;
   /** The identity this member must have, once it is known. */
   pinned: () => string | undefined;
-  clientMetrics?: ClientMetrics;
+  clientMetrics?: ClientMetrics | undefined;
   metrics?: MemberMetrics;
   /** Default: not counted. */
   invariants?: Invariants;
@@ -93,7 +93,7 @@ export class MemberConnection {
       logger,
       // So that the owner of the member can tell who only looks.
       ...(options.leaseHeld === 'never' ? { userAgent: OBSERVER_AGENT } : {}),
-      ...(clientMetrics === undefined ? {} : { metrics: clientMetrics }),
+      metrics: clientMetrics,
     };
     const { leaseHeld = () => true } = options;
     const guard =

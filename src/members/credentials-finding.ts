@@ -1,4 +1,5 @@
 import type { TokenClaims } from '../kube/service-account-token.ts';
+import { timestamp } from '../kube/timestamps.ts';
 import { no, unknown, yes, type Finding } from './condition-finding.ts';
 import type { Reachability } from './reachability.ts';
 
@@ -35,7 +36,7 @@ export function credentialsValid(
     );
   const { token } = credentials;
   if (token !== undefined && now >= (token.issuedAt + token.expiresAt) / 2) {
-    const end = `${new Date(token.expiresAt).toISOString().slice(0, 19)}Z`;
+    const end = timestamp(token.expiresAt);
     return yes(
       type,
       'TokenNotRenewed',

@@ -68,7 +68,7 @@ export class CredentialsWatch {
       resource: SECRETS,
       namespace: o.reference.namespace,
       fieldSelector: `metadata.name=${o.reference.name}`,
-      ...(o.logger === undefined ? {} : { logger: o.logger }),
+      logger: o.logger,
     });
   }
 

@@ -24,7 +24,7 @@ export interface MemberCachesOptions {
   share: CacheShare;
   podIndexes?: Record<string, (pod: Pod) => readonly string[]>;
   logger: Logger;
-  informerMetrics?: InformerMetrics;
+  informerMetrics?: InformerMetrics | undefined;
 }
 
 /** What is known of a member's objects. */
@@ -42,7 +42,7 @@ export class MemberCaches {
       client,
       logger,
       timings: { backoffMaxMs: CACHE_RETRY_MS },
-      ...(informerMetrics === undefined ? {} : { metrics: informerMetrics }),
+      metrics: informerMetrics,
     };
     this.pods = new Informer<Pod>({
       ...cache,

@@ -61,7 +61,7 @@ export class MemberClusterController {
       client: options.host,
       resource: MEMBER_CLUSTERS,
       logger: options.logger,
-      ...(options.informerMetrics === undefined ? {} : { metrics: options.informerMetrics }),
+      metrics: options.informerMetrics,
     });
   }
 

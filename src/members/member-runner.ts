@@ -18,6 +18,7 @@ import { describeError } from '../kube/errors.ts';
 import type { EventRecorder } from '../kube/event-recorder.ts';
 import type { KubeObject } from '../kube/object.ts';
 import { NODES } from '../kube/resource.ts';
+import { timestamp } from '../kube/timestamps.ts';
 import { pause } from '../kube/timers.ts';
 import { list } from '../kube/verbs.ts';
 import { childSignal } from '../kube/child-signal.ts';
@@ -130,8 +131,8 @@ export class MemberRunner {
         anotherSeen: ({ identity, address }) => {
           if (this.#link.leadsTo(address)) this.#link.connection?.toldOf(identity);
         },
-        ...(clientMetrics === undefined ? {} : { clientMetrics }),
-        ...(informerMetrics === undefined ? {} : { informerMetrics }),
+        clientMetrics,
+        informerMetrics,
         logger: logger.child({ observed: true }),
       });
     }
@@ -311,7 +312,7 @@ export class MemberRunner {
       movesPaused: this.#o.movesPaused?.(this.#raw.metadata.name),
       leaving: this.#leaving(),
     };
-    return memberStatus(previous, facts, `${new Date().toISOString().slice(0, 19)}Z`);
+    return memberStatus(previous, facts, timestamp(Date.now()));
   }
 
   /** The first identity seen is taken; another one only when the administrator names it. */

@@ -3,6 +3,8 @@ import type { MemberClusterStatus } from '../api/member-cluster-status.ts';
 import { capitalized } from '../kube/capitalized.ts';
 import { cleanText } from '../kube/clean-text.ts';
 import { AFTER_LIMIT } from '../kube/limit-error.ts';
+import { someOf } from '../kube/some-of.ts';
+import { timestamp } from '../kube/timestamps.ts';
 import { no, unknown, yes, type Condition, type Finding } from './condition-finding.ts';
 import { credentialsValid, type CredentialsFacts } from './credentials-finding.ts';
 import type { FencingFinding } from './member-fencing.ts';
@@ -20,8 +22,6 @@ export const BUDGETS_MIRRORED = 'BudgetsMirrored';
 /** Parts of it may be words of the member. */
 const MAX_MESSAGE_BYTES = 2_048;
 const MAX_NAME_BYTES = 600;
-/** So many are named in a message. */
-const MOST_COPIES = 5;
 
 /** One that was never reached offers nothing and runs nothing; nor does one without nodes. */
 const NO_ROOM = { cpu: '0', memory: '0' };
@@ -192,7 +192,7 @@ function reachable({ reachability }: MemberFacts): Finding {
   if (state === true) return yes(type, 'ProbeSucceeded', 'The API server answers.');
   if (state === undefined || failure === undefined)
     return unknown(type, 'NotProbed', 'The API server has not been asked yet.');
-  const since = failingSince === undefined ? '' : ` Since ${new Date(failingSince.wall).toISOString().slice(0, 19)}Z.`;
+  const since = failingSince === undefined ? '' : ` Since ${timestamp(failingSince.wall)}.`;
   return no(type, failure.reason, `${failure.message}${since}`);
 }
 
@@ -328,10 +328,9 @@ function outOfService({ fencing }: MemberFacts, before: readonly Condition[]): F
 function runOn(copies: FencingFinding['notEnded']): string {
   const [first] = copies;
   if (first === undefined) return '';
-  const more = copies.length > MOST_COPIES ? ` and ${copies.length - MOST_COPIES} more` : '';
-  const names = copies.slice(0, MOST_COPIES).map(({ copy }) => copy);
+  const names = copies.map(({ copy }) => copy);
   return (
-    ` Of pods that were ended there copies are back and run on, as the member does not let them be deleted: ${names.join(', ')}${more} (${first.why}). ` +
+    ` Of pods that were ended there copies are back and run on, as the member does not let them be deleted: ${someOf(names)} (${first.why}). ` +
     'It is tried again by itself, a minute later at most, and pods of these names wait for it. Delete them there, or mend what refuses it.'
   );
 }

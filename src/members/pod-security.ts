@@ -4,6 +4,7 @@ import { ENFORCE_LABEL, enforcedLevel, POD_SECURITY_LEVELS, type PodSecurityLeve
 import type { Namespace, Pod } from '../kube/core-v1.ts';
 import type { InformerHandler } from '../kube/informer.ts';
 import { keyOf } from '../kube/object.ts';
+import { someOf } from '../kube/some-of.ts';
 import { nodePowersOf } from './node-powers.ts';
 
 /** So many namespaces are named. */
@@ -81,7 +82,7 @@ export class PodSecurity {
     const pods =
       sum === 1 ? '1 pod of the host has power over its node' : `${sum} pods of the host have power over their nodes`;
     const where = names.length === 1 ? 'a namespace of the member that sets' : 'namespaces of the member that set';
-    const listed = named(names, (name) => `${name} (${counts.get(name) ?? 0})`);
+    const listed = someOf(names.map((name) => `${name} (${counts.get(name) ?? 0})`));
     const message =
       `${pods} (${[...fields].toSorted().join(', ')}), in ${where} no Pod Security level: ${listed}. ` +
       `The owner of the member says whether that is meant: kubectl label namespace ${first} ${ENFORCE_LABEL}=privileged there, ` +
@@ -106,7 +107,7 @@ export class PodSecurity {
     const what = others.length === 1 ? '1 namespace allows' : `${others.length} namespaces allow`;
     const message =
       `Of those that Spillway made in the member, ${what} more than spec.namespaces.podSecurity (${wanted}): ` +
-      `${named(others, (name) => `${name} (${levels.get(name) ?? ''})`)}. The level is written when a namespace is made, and never changed. ` +
+      `${someOf(others.map((name) => `${name} (${levels.get(name) ?? ''})`))}. The level is written when a namespace is made, and never changed. ` +
       `The owner of the member can: kubectl label --overwrite namespace ${others.slice(0, MAX_NAMED).join(' ')} ${ENFORCE_LABEL}=${wanted}`;
     return { status: 'True', reason: 'OtherLevels', message };
   }
@@ -121,9 +122,4 @@ const LEVELS_SET: PodSecurityFinding = {
 /** No level at all allows as much as `privileged`, unless the cluster has another one by default, which cannot be seen. */
 function strictness(level: PodSecurityLevel | undefined): number {
   return level === undefined ? -1 : POD_SECURITY_LEVELS.indexOf(level);
-}
-
-function named(names: readonly string[], words: (name: string) => string): string {
-  const more = names.length > MAX_NAMED ? ` and ${names.length - MAX_NAMED} more` : '';
-  return `${names.slice(0, MAX_NAMED).map(words).join(', ')}${more}`;
 }

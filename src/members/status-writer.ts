@@ -28,8 +28,6 @@ export interface StatusWriterOptions {
   /** Told what the API server has stored. */
   written: (status: MemberClusterStatus) => void;
   logger: Logger;
-  /** Monotonic ms. */
-  monotonic?: () => number;
 }
 
 interface StatusChange {
@@ -46,7 +44,6 @@ interface StatusChange {
  */
 export class StatusWriter {
   readonly #o: StatusWriterOptions;
-  readonly #monotonic: () => number;
   readonly #wakeUp = new AutoResetEvent();
   #object: StatusObject;
   /** Fields that the API server did not keep, as a CRD of a former version drops them; not sent again before that, in monotonic ms. */
@@ -55,7 +52,6 @@ export class StatusWriter {
   constructor(object: StatusObject, options: StatusWriterOptions) {
     this.#object = object;
     this.#o = options;
-    this.#monotonic = options.monotonic ?? monotonic;
   }
 
   /** The object as the watch shows it now. */
@@ -77,23 +73,23 @@ export class StatusWriter {
   /** Works until the signal aborts; never rejects. */
   async run(signal: AbortSignal): Promise<void> {
     // The first findings come within moments; one write then tells them all.
-    let last = this.#monotonic() + SETTLE_MS - WRITE_INTERVAL_MS;
+    let last = monotonic() + SETTLE_MS - WRITE_INTERVAL_MS;
     let failures = 0;
     while (!signal.aborted) {
       // Before that nothing is written whatever it is, and to work it out is dear.
-      const soonest = last + WRITE_INTERVAL_MS - this.#monotonic();
+      const soonest = last + WRITE_INTERVAL_MS - monotonic();
       if (soonest > 0) {
         await pause(soonest, signal);
         continue;
       }
       this.#wakeUp.clear();
       const change = this.#change();
-      const wait = last + FIGURES_INTERVAL_MS - this.#monotonic();
+      const wait = last + FIGURES_INTERVAL_MS - monotonic();
       if (change === undefined || (change.figuresOnly && wait > 0)) {
         const most = change === undefined ? WRITE_INTERVAL_MS : Math.min(wait, WRITE_INTERVAL_MS);
         await this.#wakeUp.wait(signal, most);
       } else {
-        last = this.#monotonic();
+        last = monotonic();
         failures = (await this.#write(change, signal)) ? 0 : failures + 1;
         if (failures > 0) last += Math.min(LONGEST_RETRY_MS, WRITE_INTERVAL_MS * 2 ** failures);
       }
@@ -106,7 +102,7 @@ export class StatusWriter {
     const all = mergePatch(before ?? {}, wanted);
     if (all === undefined) return undefined;
     const { fields, until } = this.#unkept;
-    const status = this.#monotonic() < until ? without(fieldsOf(all), fields) : fieldsOf(all);
+    const status = monotonic() < until ? without(fieldsOf(all), fields) : fieldsOf(all);
     const keys = Object.keys(status);
     return keys.length === 0 ? undefined : { status, wanted, figuresOnly: keys.every((key) => FIGURES.has(key)) };
   }
@@ -123,7 +119,7 @@ export class StatusWriter {
       if (wentBack || !isOlder(resourceVersion, this.#object.metadata.resourceVersion)) this.#object = stored;
       const left = fieldsOf(mergePatch(stored.status ?? {}, wanted) ?? {});
       const fields = Object.keys(status).filter((field) => Object.hasOwn(left, field));
-      if (fields.length > 0) this.#unkept = { fields, until: this.#monotonic() + LONGEST_RETRY_MS };
+      if (fields.length > 0) this.#unkept = { fields, until: monotonic() + LONGEST_RETRY_MS };
       this.#o.written(stored.status ?? {});
       return true;
     } catch (error) {

@@ -1,5 +1,6 @@
 import type { Logger } from 'pino';
 import type { KubeClient } from '../kube/client.ts';
+import { isTrue } from '../kube/conditions.ts';
 import type { Service } from '../kube/service.ts';
 import type { EndpointSlice } from '../kube/discovery-v1.ts';
 import { isConflict, isNotFound } from '../kube/errors.ts';
@@ -8,6 +9,7 @@ import { Informer } from '../kube/informer.ts';
 import { isJsonObject } from '../kube/json-equal.ts';
 import { SERVICE_EXPORTS, type ServiceExport } from '../kube/multicluster-v1.ts';
 import { identifying, keyOf, type KubeObject } from '../kube/object.ts';
+import { timestamp } from '../kube/timestamps.ts';
 import { patch } from '../kube/verbs.ts';
 import { changedConditions, exportConditions, type ExportOutcome } from './export-conditions.ts';
 import { FIELD_MANAGER } from './imported-services.ts';
@@ -34,8 +36,6 @@ export interface ClusterExportsOptions {
   client: KubeClient;
   /** Called with the key of a ServiceExport that came, changed or went. */
   changed: (key: string) => void;
-  /** Wall clock in ms. */
-  clock?: () => number;
   metrics?: InformerMetrics | undefined;
   logger: Logger;
 }
@@ -54,7 +54,7 @@ export class ClusterExports {
       transform: known,
       timings: { backoffMaxMs: RETRY_MS },
       logger,
-      ...(metrics === undefined ? {} : { metrics }),
+      metrics,
     });
   }
 
@@ -101,16 +101,15 @@ export class ClusterExports {
   sayReady(counts: (namespace: string) => boolean): boolean {
     return [...this.#exports.values()].some(({ status, toldBy, metadata }) => {
       if (!counts(metadata.namespace ?? '')) return false;
-      const ready = status?.conditions?.find(({ type }) => type === 'Ready');
-      return ready?.status === 'True' && toldBy === undefined && metadata.deletionTimestamp === undefined;
+      return isTrue({ status }, 'Ready') && toldBy === undefined && metadata.deletionTimestamp === undefined;
     });
   }
 
   /** Says on the ServiceExport what became of it, if that is news. */
   async tell(one: ServiceExport, outcome: ExportOutcome, signal: AbortSignal): Promise<void> {
-    const { client, clock = Date.now } = this.#o;
+    const { client } = this.#o;
     const { name, namespace, uid, resourceVersion, generation } = one.metadata;
-    const now = `${new Date(clock()).toISOString().slice(0, 19)}Z`;
+    const now = timestamp(Date.now());
     const conditions = changedConditions(one.status?.conditions ?? [], exportConditions(outcome), { now, generation });
     if (conditions === undefined) return;
     const body = { metadata: { uid, resourceVersion }, status: { conditions } };

@@ -1,4 +1,5 @@
 import { AFTER_LIMIT } from '../kube/limit-error.ts';
+import { someOf } from '../kube/some-of.ts';
 
 /** What is to be said of the exchange of Services on the MemberCluster. */
 export interface ExchangeFinding {
@@ -40,8 +41,6 @@ export interface ExchangeFacts {
   readonly refused: ReadonlyMap<string, { reason: 'ImportTaken' | 'ImportRefused' | 'CacheLimit'; message: string }>;
 }
 
-/** So many of those that do not stand there are named. */
-const MAX_NAMED = 5;
 /** What API servers say of a kind that they do not serve. */
 const UNKNOWN_KIND = /\b404\b|could not find the requested resource/;
 
@@ -119,7 +118,5 @@ function sorted<T>(some: ReadonlyMap<string, T>): [string, T][] {
 }
 
 function named(some: ReadonlyMap<string, unknown>): string {
-  const keys = sorted(some).map(([key]) => key);
-  const more = keys.length > MAX_NAMED ? ` and ${keys.length - MAX_NAMED} more` : '';
-  return `${keys.slice(0, MAX_NAMED).join(', ')}${more}`;
+  return someOf([...some.keys()].toSorted());
 }

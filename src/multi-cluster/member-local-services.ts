@@ -29,13 +29,7 @@ export class MemberLocalServices implements LocalServices {
 
   constructor({ client, changed, metrics, logger }: MemberLocalServicesOptions) {
     this.#changed = changed;
-    const common = {
-      client,
-      labelSelector: `!${HOST_LABEL}`,
-      timings: { backoffMaxMs: RETRY_MS },
-      logger,
-      ...(metrics === undefined ? {} : { metrics }),
-    };
+    const common = { client, labelSelector: `!${HOST_LABEL}`, timings: { backoffMaxMs: RETRY_MS }, logger, metrics };
     this.#services = new Informer<Service>({
       ...common,
       resource: SERVICES,

@@ -6,6 +6,7 @@ import { AutoResetEvent } from '../kube/auto-reset-event.ts';
 import { newNodeRequest } from '../kube/certificate-key.ts';
 import type { KubeClient } from '../kube/client.ts';
 import { describeError, isForbidden, isNotFound, isUnauthorized } from '../kube/errors.ts';
+import { ifThere } from '../kube/if-there.ts';
 import { IssuedCertificate } from '../kube/issued-certificate.ts';
 import type { KeyedCertificate } from '../kube/keyed-certificate.ts';
 import { NODES } from '../kube/resource.ts';
@@ -204,13 +205,7 @@ export class NodeIdentity {
   /** A certificate opens everything that the Node of that name has: none is asked for in the name of a stranger. */
   async #checkName(signal: AbortSignal): Promise<void> {
     const { manager, owner, standing } = this.#o;
-    let node: Node | undefined;
-    try {
-      node = await get<Node>(manager, NODES, { name: owner.name }, { signal });
-    } catch (error) {
-      if (!isNotFound(error)) throw error;
-    }
-    const refusal = standing.hear(node);
+    const refusal = standing.hear(await ifThere(get<Node>(manager, NODES, { name: owner.name }, { signal })));
     if (refusal !== undefined) throw new Error(refusal.message);
   }
 

@@ -54,7 +54,7 @@ export interface NodeKeeperOptions {
   /** Milliseconds that no one can set, for all else. */
   monotonic?: () => number;
   timers?: Timers;
-  informerMetrics?: InformerMetrics;
+  informerMetrics?: InformerMetrics | undefined;
   /** Default: not counted. */
   invariants?: Invariants;
   logger: Logger;
@@ -120,7 +120,7 @@ export class NodeKeeper {
       fieldSelector: `metadata.name=${name}`,
       transform: (raw) => withoutManagedFields(raw as Node),
       logger,
-      ...(informerMetrics === undefined ? {} : { metrics: informerMetrics }),
+      metrics: informerMetrics,
     });
     this.#queue = new WorkQueue({
       name: `node-${name}`,
@@ -129,7 +129,7 @@ export class NodeKeeper {
       // A host that comes back must hear of us before it gives the node up (50 s; before 1.32: 40 s).
       backoff: { baseMs: 200, maxMs: 7_000 },
       graceMs: 1_000,
-      ...(timers === undefined ? {} : { timers }),
+      timers,
       logger,
     });
   }

@@ -1,7 +1,8 @@
 import { HOST_LABEL, UID_LABEL } from '../api/marks.ts';
 import type { Pod } from '../kube/core-v1.ts';
 import type { KubeClient } from '../kube/client.ts';
-import { isGone, isNotFound } from '../kube/errors.ts';
+import { isGone } from '../kube/errors.ts';
+import { ifThere } from '../kube/if-there.ts';
 import { isOlder } from '../kube/resource-version.ts';
 import { PODS, resourcePath } from '../kube/resource.ts';
 import { get, list } from '../kube/verbs.ts';
@@ -69,13 +70,8 @@ export async function copyNow(
   of: Owner,
   signal: AbortSignal,
 ): Promise<Pod | undefined> {
-  try {
-    const pod = await get<Pod>(client, PODS, { namespace, name }, { signal });
-    return isCopyOf(of, pod) ? pod : undefined;
-  } catch (error) {
-    if (isNotFound(error)) return undefined;
-    throw error;
-  }
+  const pod = await ifThere(get<Pod>(client, PODS, { namespace, name }, { signal }));
+  return pod !== undefined && isCopyOf(of, pod) ? pod : undefined;
 }
 
 /** By a list and a watch. `came`: it came to life after the list was made. */

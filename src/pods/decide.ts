@@ -4,16 +4,11 @@ import { type CreationIntent, intentOf, needsIntent } from './creation-intent.ts
 import { ignoredStatus } from './daemon-pod.ts';
 import { isFinished } from '../api/pod-phase.ts';
 import { conditionOf } from '../kube/conditions.ts';
+import type { Hold } from './hold.ts';
 import { mirroredUid } from './host-status.ts';
 import { lostStatus, neverStartedStatus } from './lost-status.ts';
 import { memberUnreachable } from './member-unreachable.ts';
 import { statusPatch } from './status-patch.ts';
-
-/** Why nothing more can be done for a pod at the moment, in a reason for machines and a message for people. */
-export interface Hold {
-  reason: string;
-  message: string;
-}
 
 /** What is known besides the two pods. Lazy where finding out costs something. */
 export interface PodFacts {

@@ -3,7 +3,7 @@ import { conditionOf } from '../kube/conditions.ts';
 import type { Pod } from '../kube/core-v1.ts';
 import { isShownIgnored } from './daemon-pod.ts';
 import { heldBack, intentOf } from './creation-intent.ts';
-import type { Hold } from './decide.ts';
+import type { Hold } from './hold.ts';
 import { mirroredUid } from './host-status.ts';
 
 /**

@@ -1,6 +1,7 @@
 import type { Pod } from '../kube/core-v1.ts';
 import type { KubeClient } from '../kube/client.ts';
-import { isConflict, isNotFound } from '../kube/errors.ts';
+import { isConflict } from '../kube/errors.ts';
+import { ifThere } from '../kube/if-there.ts';
 import { PODS } from '../kube/resource.ts';
 import { isOlder } from '../kube/resource-version.ts';
 import { get } from '../kube/verbs.ts';
@@ -82,7 +83,7 @@ export class HostStatusWriter {
     if (conflict === undefined) return;
     this.#rest(conflict.at);
     const { uid, resourceVersion: known } = hostPod.metadata;
-    const live = await this.#read(hostPod, signal);
+    const live = await ifThere(get<Pod>(this.#o.host, PODS, refOf(hostPod), { signal }));
     const { resourceVersion: version } = live?.metadata ?? {};
     // Then it was not the version that was in the way.
     if (live?.metadata.uid === uid && version === known) return;
@@ -93,14 +94,5 @@ export class HostStatusWriter {
     }
     memory.host = live;
     throw new HostPodChanged(1);
-  }
-
-  async #read(hostPod: Pod, signal: AbortSignal): Promise<Pod | undefined> {
-    try {
-      return await get<Pod>(this.#o.host, PODS, refOf(hostPod), { signal });
-    } catch (error) {
-      if (isNotFound(error)) return undefined;
-      throw error;
-    }
   }
 }

@@ -1,6 +1,7 @@
 import { MIRRORED_CONDITION } from '../api/marks.ts';
 import { conditionOf } from '../kube/conditions.ts';
 import type { Pod } from '../kube/core-v1.ts';
+import { timestamp } from '../kube/timestamps.ts';
 import type { CreationHistory } from './creation-history.ts';
 import { intentOf, intentPatch, needsIntent } from './creation-intent.ts';
 import type { HostStatusWriter } from './host-status-writer.ts';
@@ -66,7 +67,7 @@ export class IntentWriter {
       memory.intent = { ...known, open: true };
       return current;
     }
-    const second = new Date(clock()).toISOString().replace(/\.\d+Z$/, 'Z');
+    const second = timestamp(clock());
     const body = intentPatch(current, { member: member.name, namespace, name, since }, second);
     const written = await statuses.write(current, body, { from: 'hold' }, memory, signal);
     memory.intent = { of, at: monotonic(), open: true, unclear: 0 };

@@ -2,7 +2,7 @@ import { ENFORCE_LABEL } from '../api/pod-security.ts';
 import { SERVICE_ACCOUNT_MODE } from '../api/service-account-mode.ts';
 import { cleanText } from '../kube/clean-text.ts';
 import { ApiError, describeError, isConflict, isPermanent, isTransient } from '../kube/errors.ts';
-import type { Hold } from './decide.ts';
+import type { Hold } from './hold.ts';
 
 /** Reasons of {@link refusalOf}. */
 export const REFUSAL_REASONS: ReadonlySet<string> = new Set([

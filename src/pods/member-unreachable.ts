@@ -1,5 +1,5 @@
 import { isAnswering } from '../api/unreachable.ts';
-import type { Hold } from './decide.ts';
+import type { Hold } from './hold.ts';
 
 /** Reasons of condition `Reachable` that pass by themselves: the cluster, or the way to it, comes back. */
 const PASSING = new Set(['Timeout', 'Refused', 'ConnectionReset', 'NameNotFound', 'Aborted']);

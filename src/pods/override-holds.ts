@@ -1,5 +1,5 @@
 import type { ObjectIdentity } from '../overrides/selection.ts';
-import type { Hold } from './decide.ts';
+import type { Hold } from './hold.ts';
 
 /** Why a pod waits because of override policies. Reasons are API, see docs/reference/events.md. */
 

@@ -28,15 +28,13 @@ export interface PodControllerOptions
   fencing?: FencingPort;
   /** Default: there are no override policies. */
   overrides?: OverridesPort;
-  queueMetrics?: WorkQueueMetrics;
-  /** Wall clock, for what is told. */
-  clock?: () => number;
-  /** Milliseconds that no one can set, for all decisions. */
-  monotonic?: () => number;
-  concurrency?: number;
+  queueMetrics?: WorkQueueMetrics | undefined;
   /** Told when pods begin or cease to be kept although their host pods are gone. */
   keptChanged?: () => void;
 }
+
+/** Pods that are looked at at the same time. */
+const CONCURRENCY = 64;
 
 /**
  * The life of the pods of one virtual node, level-triggered: watches on both sides put the host pod's key into one
@@ -44,7 +42,6 @@ export interface PodControllerOptions
  */
 export class PodController {
   readonly #options: PodControllerOptions;
-  readonly #monotonic: () => number;
   readonly #memories = new PodMemories();
   readonly #queue: WorkQueue;
   readonly #actor: PodActor;
@@ -60,28 +57,22 @@ export class PodController {
 
   constructor(options: PodControllerOptions) {
     this.#options = options;
-    this.#monotonic = options.monotonic ?? monotonic;
-    const common = {
-      ...options,
-      clock: options.clock ?? Date.now,
-      monotonic: this.#monotonic,
-      fencing: options.fencing ?? NEVER_FENCED,
-    };
+    const common = { ...options, clock: Date.now, monotonic, fencing: options.fencing ?? NEVER_FENCED };
     const copies = new OwnCopies(options);
     const requeue = (key: string): void => this.requeue(key);
     this.#copies = copies;
     this.#kept = new KeptPods({ ...common, copies, requeue, changed: () => this.#keptChanged() });
-    this.#deletions = new DeletionSweep(this.#monotonic);
+    this.#deletions = new DeletionSweep(monotonic);
     this.#queue = new WorkQueue({
       name: `pods-${options.nodeName}`,
-      concurrency: options.concurrency ?? 64,
+      concurrency: CONCURRENCY,
       // To begin or end pods is less urgent than to tell of those that run or are gone; with fewer than there are connections an API
       // server gets less done.
-      normal: { fresh: 16, most: Math.ceil((options.concurrency ?? 64) / 2) },
+      normal: { fresh: 16, most: CONCURRENCY / 2 },
       handler: async (key, signal) => await this.#handle(key, signal),
       backoff: { baseMs: 250, maxMs: 60_000 },
       logger: options.logger,
-      ...(options.queueMetrics === undefined ? {} : { metrics: options.queueMetrics }),
+      metrics: options.queueMetrics,
     });
     this.#overrides = new PodOverrides({ ...options, port: options.overrides });
     this.#returned = new ReturnedCopies({
@@ -133,7 +124,7 @@ export class PodController {
 
   /** Wakes what no event will wake: pods we made that the watch has not shown, because they came and went unseen. */
   #sweep(): void {
-    const now = this.#monotonic();
+    const now = monotonic();
     for (const [key, memory] of this.#memories.entries()) {
       if (isOverdue(memory, now) && this.#copies.of(key).length === 0) this.#queue.add(key);
     }
@@ -238,13 +229,13 @@ export class PodController {
 
   async #handle(key: string, signal: AbortSignal): Promise<Next> {
     const memory = this.#memories.of(key);
-    memory.lookedAt = this.#monotonic();
+    memory.lookedAt = monotonic();
     const bound = this.#options.hostPods.get(key);
     // Nobody makes host pods here: one that the cache has no more is gone, however late an answer about it may come.
     const hostPod = bound === undefined ? undefined : newest(bound, memory.host);
     const { memberPod: cached, second } = this.#copies.at(key, hostPod);
     // An answer counts for a pod that the cache has, and for one that it does not know yet.
-    if (cached === undefined && !isExpected(memory, this.#monotonic())) delete memory.member;
+    if (cached === undefined && !isExpected(memory, monotonic())) delete memory.member;
     // Between two copies it is chosen by what the cache has.
     const isChosen = second === undefined || memory.member?.metadata.uid === cached?.metadata.uid;
     const memberPod = isChosen ? newest(cached, memory.member) : cached;
@@ -258,7 +249,7 @@ export class PodController {
       return undefined;
     }
     if (elsewhere) this.#nameWaiters.set(keyOf(memberPod), key);
-    catchUp(memory, hostPod, memberPod, this.#monotonic());
+    catchUp(memory, hostPod, memberPod, monotonic());
     // Before anything is waited for: what is gone by then would be listed for ever.
     const copies = { hostPod, memberPod: elsewhere ? undefined : cached, second, sent: memory.deleteSent };
     const undeleted = this.#undeleted.look({ ...copies, frozen: this.#facts.whyFrozen() });

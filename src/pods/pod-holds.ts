@@ -4,7 +4,7 @@ import { conditionOf } from '../kube/conditions.ts';
 import type { Pod } from '../kube/core-v1.ts';
 import type { Informer } from '../kube/informer.ts';
 import { wordsOf } from './creation-intent.ts';
-import type { Hold } from './decide.ts';
+import type { Hold } from './hold.ts';
 import { holdPatch } from './hold-patch.ts';
 import type { HostStatusWriter } from './host-status-writer.ts';
 import { newest, type PodMemory } from './pod-memory.ts';

@@ -20,7 +20,7 @@ import { type OverrideRefusal, type PlannedRule, planRules } from '../overrides/
 import { podWithOverrides, rulesForRunningPod } from '../overrides/running-pod.ts';
 import type { OverrideSubject } from '../overrides/selection.ts';
 import { APPLIED_ANNOTATION, appliedAtCreation, isApplied } from './applied.ts';
-import type { Hold } from './decide.ts';
+import type { Hold } from './hold.ts';
 import { type MemberUpdate, memberUpdates } from './member-updates.ts';
 import { ownersNotRead, policiesNotRead } from './override-holds.ts';
 import type { DependentsPort, EventPort, OverridesPort } from './pod-ports.ts';

@@ -8,7 +8,7 @@ import type { EventRecorder } from '../kube/event-recorder.ts';
 import type { Informer } from '../kube/informer.ts';
 import type { OverrideSubject } from '../overrides/selection.ts';
 import type { Cluster } from '../api/cluster.ts';
-import type { Hold } from './decide.ts';
+import type { Hold } from './hold.ts';
 
 /** Index of the member pod cache: `<virtual node>/<host namespace>/<host name>` of the pods that carry our marks. */
 export const HOST_POD_INDEX = 'hostPod';

@@ -4,7 +4,7 @@ import { madeInMode, type ServiceAccountMode } from '../api/service-account-mode
 import type { Pod } from '../kube/core-v1.ts';
 import { isAnotherObject, isForbidden, isPermanent } from '../kube/errors.ts';
 import { jsonEqual } from '../kube/json-equal.ts';
-import type { Hold } from './decide.ts';
+import type { Hold } from './hold.ts';
 import { refusalOf } from './member-refusal.ts';
 import { type MemberUpdate, withoutRecord } from './member-updates.ts';
 import type { PodHolds } from './pod-holds.ts';

@@ -5,7 +5,7 @@ import { MAX_RECORD_BYTES, writePodRecord } from '../overrides/override-record.t
 import { identitiesOfPod, tellsOwners } from '../overrides/owners.ts';
 import type { OverrideSubject } from '../overrides/selection.ts';
 import type { Cluster } from '../api/cluster.ts';
-import type { Hold } from './decide.ts';
+import type { Hold } from './hold.ts';
 import { overrideRefused, ownerNotRead, recordTooLong } from './override-holds.ts';
 import { fieldsOf } from '../kube/json-fields.ts';
 import { refusalOfHostPaths } from './translate-refusals.ts';

@@ -1,5 +1,5 @@
-import { systemTimers, type Timers } from '../kube/timers.ts';
-import type { Hold } from './decide.ts';
+import { systemTimers } from '../kube/timers.ts';
+import type { Hold } from './hold.ts';
 
 /** A creation that is open for so long is told of, in ms: users see within 5 s why a pod does not start. */
 export const SLOW_CREATION_MS = 4_000;
@@ -16,13 +16,9 @@ export function slowCreation(member: string): Hold {
  * What `work` comes to. If it takes longer than {@link SLOW_CREATION_MS}, `tell` is called once, beside it. It must not
  * reject, and has ended when this returns, so that nothing is written after what follows from the work.
  */
-export async function tellIfSlow<T>(
-  work: Promise<T>,
-  tell: () => Promise<void>,
-  timers: Timers = systemTimers,
-): Promise<T> {
+export async function tellIfSlow<T>(work: Promise<T>, tell: () => Promise<void>): Promise<T> {
   let told: Promise<void> | undefined;
-  const cancel = timers.start(() => {
+  const cancel = systemTimers.start(() => {
     told = tell();
   }, SLOW_CREATION_MS);
   try {

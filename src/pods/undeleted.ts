@@ -2,8 +2,9 @@ import { cleanText } from '../kube/clean-text.ts';
 import { conditionOf } from '../kube/conditions.ts';
 import type { Node, Pod } from '../kube/core-v1.ts';
 import { keyOf } from '../kube/object.ts';
+import { someOf } from '../kube/some-of.ts';
 import { timestamp } from '../kube/timestamps.ts';
-import type { Hold } from './decide.ts';
+import type { Hold } from './hold.ts';
 
 /** Names of the member are cut to so many bytes. */
 const MAX_NAME_BYTES = 80;
@@ -52,9 +53,8 @@ function heldBy(memberPod: Pod, node: NodeState): string {
 
 function finalizersOf({ metadata: { finalizers = [] } }: Pod): string | undefined {
   if (finalizers.length === 0) return undefined;
-  const names = finalizers.slice(0, MOST_FINALIZERS).map((name) => cleanText(name, MAX_NAME_BYTES));
-  const more = finalizers.length > MOST_FINALIZERS ? ` and ${finalizers.length - MOST_FINALIZERS} more` : '';
-  return `finalizer${finalizers.length === 1 ? '' : 's'} ${names.join(', ')}${more}`;
+  const names = finalizers.map((name) => cleanText(name, MAX_NAME_BYTES));
+  return `finalizer${finalizers.length === 1 ? '' : 's'} ${someOf(names, MOST_FINALIZERS)}`;
 }
 
 function nodeInWords({ metadata, spec: { nodeName = '' } }: Pod, node: NodeState): string | undefined {

@@ -42,7 +42,7 @@ export class FollowedKind {
       indexes: { [ABOVE]: kindAbove },
       share,
       logger,
-      ...(metrics === undefined ? {} : { metrics }),
+      metrics,
     });
   }
 

@@ -51,7 +51,7 @@ export class HostNodes {
   #clusters: readonly Cluster[] | undefined;
 
   constructor({ host, logger, metrics }: HostNodesOptions) {
-    const common = { client: host, logger, ...(metrics === undefined ? {} : { metrics }) };
+    const common = { client: host, logger, metrics };
     this.nodes = new Informer<Node>({
       ...common,
       resource: NODES,

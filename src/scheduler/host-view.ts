@@ -57,7 +57,7 @@ export class HostView {
   readonly #podHandlers = new Set<PodHandlers>();
 
   constructor({ host, logger, metrics, monotonic }: HostViewOptions) {
-    const common = { client: host, logger, ...(metrics === undefined ? {} : { metrics }) };
+    const common = { client: host, logger, metrics };
     this.owners = new OwnerDirectory({
       host,
       logger,

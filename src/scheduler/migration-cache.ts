@@ -25,7 +25,7 @@ export class MigrationCache {
       resource: WORKLOAD_MIGRATIONS,
       transform: readMigration,
       logger,
-      ...(metrics === undefined ? {} : { metrics }),
+      metrics,
     });
   }
 

@@ -76,7 +76,7 @@ export class OwnerDirectory {
             [ABOVE]: kindAbove,
           },
           logger,
-          ...(metrics === undefined ? {} : { metrics }),
+          metrics,
         }),
       ]),
     );

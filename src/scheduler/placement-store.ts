@@ -22,7 +22,7 @@ export class PlacementStore {
         return parsed;
       },
       logger,
-      ...(metrics === undefined ? {} : { metrics }),
+      metrics,
     });
   }
 

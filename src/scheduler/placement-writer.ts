@@ -1,7 +1,8 @@
 import { WORKLOAD_PLACEMENTS, workloadPlacementName } from '../api/workload-placement.ts';
 import type { WorkloadPlacement, WorkloadPlacementStatus } from '../api/workload-placement.ts';
 import type { KubeClient } from '../kube/client.ts';
-import { isAlreadyExists, isNotFound } from '../kube/errors.ts';
+import { isAlreadyExists } from '../kube/errors.ts';
+import { ifThere } from '../kube/if-there.ts';
 import { jsonEqual } from '../kube/json-equal.ts';
 import { apiVersionOf } from '../kube/resource.ts';
 import { timestamp } from '../kube/timestamps.ts';
@@ -88,7 +89,7 @@ export class PlacementWriter {
     const ends = workloads.avoided(workload).map(({ until }) => until - now);
     const next = ends.length === 0 ? undefined : { requeueAfterMs: Math.min(...ends) };
     if (own !== undefined && jsonEqual(ownPart(own), status)) {
-      this.#isWritten(workloadUid, ruled);
+      this.#noteWritten(workloadUid, ruled);
       return next;
     }
     const paced = this.#lastWrite(workloadUid, own) + PACE_MS - now;
@@ -96,11 +97,11 @@ export class PlacementWriter {
     if (rest > 0) return { requeueAfterMs: Math.min(rest, next?.requeueAfterMs ?? rest) };
     this.#written.set(workloadUid, now);
     await this.#write(workload, before, { ...status, updatedAt: timestamp(now) }, signal);
-    this.#isWritten(workloadUid, ruled);
+    this.#noteWritten(workloadUid, ruled);
     return next;
   }
 
-  #isWritten(workloadUid: string, ruled: RuledWorkload | undefined): void {
+  #noteWritten(workloadUid: string, ruled: RuledWorkload | undefined): void {
     if (ruled === undefined) this.#looks.delete(workloadUid);
     else this.#looks.set(workloadUid, { rules: ruled.rules.placement, waits: undefined });
   }
@@ -228,11 +229,7 @@ export class PlacementWriter {
 
   async #remove({ metadata }: WorkloadPlacement, signal: AbortSignal): Promise<void> {
     const { name, namespace, uid } = metadata;
-    try {
-      await remove(this.#o.host, WORKLOAD_PLACEMENTS, { namespace, name }, { uid }, { signal });
-    } catch (error) {
-      if (!isNotFound(error)) throw error;
-    }
+    await ifThere(remove(this.#o.host, WORKLOAD_PLACEMENTS, { namespace, name }, { uid }, { signal }));
   }
 }
 

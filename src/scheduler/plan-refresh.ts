@@ -99,14 +99,13 @@ export class PlanRefresh {
 
 /** The revision that the workload makes pods of: of its ReplicaSets that of the last roll-out, else that of its newest pod. */
 function newestRevision(controllers: readonly TypedObject[], view: HostView): string | undefined {
-  const [newest] = controllers.toSorted((a, b) => rolloutOf(b) - rolloutOf(a) || byAge(a, b));
+  const [newest] = controllers.toSorted((a, b) => rolloutOf(b) - rolloutOf(a) || newestFirst(a, b));
   if (newest === undefined) return undefined;
   if (newest.kind === 'ReplicaSet') return revisionOf(newest);
-  const [pod] = view.podsOf(newest.metadata.uid ?? '').toSorted(byAge);
+  const [pod] = view.podsOf(newest.metadata.uid ?? '').toSorted(newestFirst);
   return pod === undefined ? undefined : revisionOf(pod);
 }
 
-/** Newest first. */
-function byAge({ metadata: a }: KubeObject, { metadata: b }: KubeObject): number {
+function newestFirst({ metadata: a }: KubeObject, { metadata: b }: KubeObject): number {
   return (b.creationTimestamp ?? '').localeCompare(a.creationTimestamp ?? '');
 }

@@ -40,7 +40,7 @@ export class PolicyCache {
   readonly #lists = new Map<string, readonly CompiledPolicy[]>();
 
   constructor({ host, logger, metrics }: PolicyCacheOptions) {
-    const common = { client: host, transform: readPolicy, logger, ...(metrics === undefined ? {} : { metrics }) };
+    const common = { client: host, transform: readPolicy, logger, metrics };
     this.namespaced = new Informer({ ...common, resource: PLACEMENT_POLICIES });
     this.clusterWide = new Informer({ ...common, resource: CLUSTER_PLACEMENT_POLICIES });
   }

@@ -6,7 +6,8 @@ import {
   type PlacementPolicyStatus,
 } from '../api/placement-policy.ts';
 import type { KubeClient } from '../kube/client.ts';
-import { isNotFound } from '../kube/errors.ts';
+import { conditionOf } from '../kube/conditions.ts';
+import { ifThere } from '../kube/if-there.ts';
 import { jsonEqual } from '../kube/json-equal.ts';
 import { patch } from '../kube/verbs.ts';
 import type { EventRecorder } from '../kube/event-recorder.ts';
@@ -58,20 +59,10 @@ export class PolicyStatusWriter {
     if (isSame(before, status)) return again;
     const { namespace, name } = metadata;
     const resource = namespace === undefined ? CLUSTER_PLACEMENT_POLICIES : PLACEMENT_POLICIES;
-    try {
-      await patch(
-        host,
-        resource,
-        { namespace, name },
-        { status },
-        { type: 'merge', subresource: 'status' },
-        { signal },
-      );
-    } catch (error) {
-      if (!isNotFound(error)) throw error;
-    }
-    const effective = status.conditions?.find(({ type }) => type === 'Effective');
-    const said = before?.conditions?.find(({ type }) => type === 'Effective')?.reason;
+    const how = { type: 'merge', subresource: 'status' } as const;
+    await ifThere(patch(host, resource, { namespace, name }, { status }, how, { signal }));
+    const effective = conditionOf({ status }, 'Effective');
+    const said = conditionOf({ status: before }, 'Effective')?.reason;
     if (effective?.status === 'False' && said !== effective.reason) this.#record(known, effective);
     return again;
   }

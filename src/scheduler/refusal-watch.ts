@@ -39,7 +39,7 @@ export class RefusalWatch {
       concurrency: 1,
       handler: async (key) => await Promise.resolve(this.#look(key)),
       logger,
-      ...(queueMetrics === undefined ? {} : { metrics: queueMetrics }),
+      metrics: queueMetrics,
     });
   }
 

@@ -67,7 +67,6 @@ export interface SchedulerOptions {
   informerMetrics?: InformerMetrics | undefined;
   queueMetrics?: WorkQueueMetrics | undefined;
   logger: Logger;
-  clock?: () => number;
 }
 
 /** Poll interval until questions can be answered, in ms. */
@@ -96,7 +95,8 @@ export class Scheduler {
 
   constructor(options: SchedulerOptions) {
     this.#o = options;
-    const { host, metrics, logger, lease, queueMetrics, clock = Date.now } = options;
+    const { host, metrics, logger, lease, queueMetrics } = options;
+    const clock = Date.now;
     const view = new HostView({ host, logger, metrics: options.informerMetrics, monotonic });
     const own = new HostCapacity(view, clock);
     const capacityOf: CapacityOf = (name) =>
@@ -196,7 +196,7 @@ export class Scheduler {
 
   /** Answers until the signal aborts. Rejects when the port cannot be had. */
   async run(signal: AbortSignal): Promise<void> {
-    const { server, graceMs, metrics, logger, clock = Date.now } = this.#o;
+    const { server, graceMs, metrics, logger } = this.#o;
     const extender = {
       notReady: () => this.problem,
       filter: (args: ExtenderArgs, verb: FilterVerb) => {
@@ -206,7 +206,7 @@ export class Scheduler {
       prioritize: this.#extender.prioritize.bind(this.#extender),
       preempt: this.#preemption.preempt.bind(this.#preemption),
     };
-    const port = new ExtenderServer({ ...server, extender, metrics, logger, clock });
+    const port = new ExtenderServer({ ...server, extender, metrics, logger, clock: Date.now });
     await port.listen();
     const resync = (): void => this.#waiting.resyncIn(0);
     const settled = (pod: Pod): void => {

@@ -32,7 +32,7 @@ export class ScoreCache {
         return parsed.score;
       },
       logger,
-      ...(metrics === undefined ? {} : { metrics }),
+      metrics,
     });
   }
 

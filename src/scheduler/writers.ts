@@ -88,7 +88,7 @@ export class Writers {
       handler,
       backoff: { baseMs: 250, maxMs: 60_000 },
       logger,
-      ...(queueMetrics === undefined ? {} : { metrics: queueMetrics }),
+      metrics: queueMetrics,
     });
   }
 

@@ -17,7 +17,7 @@ export interface HostSlicesOptions {
   host: KubeClient;
   hostId: string;
   logger: Logger;
-  metrics?: InformerMetrics;
+  metrics?: InformerMetrics | undefined;
 }
 
 /** The EndpointSlices of the host but those that the exchange of Services wrote there, read once for all members, and only while one of them has Services. */
@@ -103,7 +103,7 @@ export class HostSlices {
       indexes: { [SERVICE_INDEX]: serviceKeyOf },
       timings: { backoffMaxMs: RETRY_MS },
       logger,
-      ...(metrics === undefined ? {} : { metrics }),
+      metrics,
     });
   }
 

@@ -70,7 +70,7 @@ export class MemberServices {
       handler: async (key, signal) => await this.#look(key, signal),
       backoff: { baseMs: 500, maxMs: 60_000 },
       logger,
-      ...(metrics.queue === undefined ? {} : { metrics: metrics.queue }),
+      metrics: metrics.queue,
     });
   }
 

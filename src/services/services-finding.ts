@@ -1,5 +1,6 @@
 import type { MemberClusterSpec } from '../api/member-cluster.ts';
 import { AFTER_LIMIT } from '../kube/limit-error.ts';
+import { someOf } from '../kube/some-of.ts';
 
 /** What is to be said of Services on the MemberCluster. */
 export interface ServicesFinding {
@@ -41,8 +42,6 @@ interface Facts {
   readonly problems: ReadonlyMap<string, ServiceProblem>;
 }
 
-/** So many of those that do not stand there are named. */
-const MAX_NAMED = 5;
 const ORDER = ['NameTaken', 'ServiceRefused', 'CacheLimit', 'NamespaceNotAllowed'] as const;
 
 /** The condition `ServicesMirrored` of a MemberCluster; undefined while there is nothing to say. */
@@ -70,7 +69,7 @@ export function servicesFinding(facts: Facts): ServicesFinding | undefined {
   if (refused !== undefined) {
     const message =
       `Services of these namespaces of the host are not brought up to date in the member, as cluster "${member}" refuses to keep them: ` +
-      `${named([...refusals.keys()].toSorted())} (${refused}). Its owner applies manifests/member/services.yaml, or binds ClusterRole ` +
+      `${someOf([...refusals.keys()].toSorted())} (${refused}). Its owner applies manifests/member/services.yaml, or binds ClusterRole ` +
       'spillway-services there; or set spec.services.mode: None. It is tried again by itself.';
     return { status: 'False', reason: 'NamespaceRightMissing', message };
   }
@@ -79,7 +78,7 @@ export function servicesFinding(facts: Facts): ServicesFinding | undefined {
     const some = all.filter(([, { reason }]) => reason === wanted);
     const [first] = some;
     if (first === undefined) continue;
-    const keys = named(some.map(([key]) => key));
+    const keys = someOf(some.map(([key]) => key));
     const message = `Of the Services of the host these do not stand in the member as they should: ${keys}. ${first[1].message}`;
     return { status: 'False', reason: wanted, message };
   }
@@ -89,9 +88,4 @@ export function servicesFinding(facts: Facts): ServicesFinding | undefined {
     reason: 'Mirrored',
     message: 'Services of the host stand in the member, where their pods are.',
   };
-}
-
-function named(names: readonly string[]): string {
-  const more = names.length > MAX_NAMED ? ` and ${names.length - MAX_NAMED} more` : '';
-  return `${names.slice(0, MAX_NAMED).join(', ')}${more}`;
 }

@@ -2,7 +2,8 @@ import type { Logger } from 'pino';
 import { AutoResetEvent } from '../kube/auto-reset-event.ts';
 import type { Secret } from '../kube/core-v1.ts';
 import type { KubeClient } from '../kube/client.ts';
-import { describeError, isAlreadyExists, isConflict, isNotFound } from '../kube/errors.ts';
+import { describeError, isAlreadyExists, isConflict } from '../kube/errors.ts';
+import { ifThere } from '../kube/if-there.ts';
 import type { KeyedCertificate } from '../kube/keyed-certificate.ts';
 import { SECRETS } from '../kube/resource.ts';
 import { create, get, replace } from '../kube/verbs.ts';
@@ -86,8 +87,8 @@ export class SharedCertificates {
   }
 
   async #look(signal: AbortSignal): Promise<StoredCertificates> {
-    const { owner, secret, purpose, clock, logger } = this.#o;
-    const found = await this.#read(secret, signal);
+    const { host, owner, secret, purpose, clock, logger } = this.#o;
+    const found = await ifThere(get<Secret>(host, SECRETS, secret, { signal }));
     const stored = storedIn(found);
     const due = await dueCertificates(stored, purpose(), clock());
     if (due !== stored) {
@@ -102,24 +103,15 @@ export class SharedCertificates {
   }
 
   async #giveClient(stored: StoredCertificates, signal: AbortSignal): Promise<void> {
-    const { owner, client, clock, logger } = this.#o;
+    const { host, owner, client, clock, logger } = this.#o;
     if (client === undefined) return;
     const { user, secret } = client;
-    const found = await this.#read(secret, signal);
+    const found = await ifThere(get<Secret>(host, SECRETS, secret, { signal }));
     const known = found === undefined ? undefined : { cert: textOf(found, 'cert'), key: textOf(found, 'key') };
     const due = await dueClientCertificate(known, stored, user, clock());
     if (found !== undefined && due === known && textOf(found, 'bundle') === stored.bundle) return;
     await this.#write(found, secret, { bundle: stored.bundle, ...due }, signal);
     logger.info({ secret: secret.name, user }, `the certificate for callers of ${owner} was made anew`);
-  }
-
-  async #read(secret: SecretName, signal: AbortSignal): Promise<Secret | undefined> {
-    try {
-      return await get<Secret>(this.#o.host, SECRETS, secret, { signal });
-    } catch (error) {
-      if (isNotFound(error)) return undefined;
-      throw error;
-    }
   }
 
   async #write(

@@ -19,8 +19,6 @@ export interface TelemetryServerOptions {
   registry: Registry;
   /** Behind /readyz: whether this process can do its work. */
   readiness: readonly HealthCheck[];
-  /** Behind /healthz: whether restarting it would help. */
-  liveness?: readonly HealthCheck[];
   logger: Logger;
 }
 
@@ -34,7 +32,7 @@ export class TelemetryServer {
     const app = express();
     app.disable('x-powered-by');
     app.disable('etag');
-    app.get('/healthz', (request, response) => answer(options.liveness ?? [], request, response));
+    app.get('/healthz', (request, response) => answer([], request, response));
     app.get('/readyz', (request, response) => answer(options.readiness, request, response));
     app.get('/metrics', async (_request, response) => {
       const text = await options.registry.metrics();

@@ -13,13 +13,12 @@ import {
 } from '../../src/cli/doctor/host-checks.ts';
 import { manifestsOf } from '../../src/cli/doctor/manifests.ts';
 import { defaultingPresent, guardsPresent, rightsGranted, rightsIn } from '../../src/cli/doctor/rights-checks.ts';
+import { certificatesIssued, portsReached } from '../../src/cli/doctor/certificate-checks.ts';
 import {
-  certificatesIssued,
   managersAlive,
   movesMayBegin,
   membersWell,
   policiesWell,
-  portsReached,
   schedulingWired,
   virtualNodesWell,
 } from '../../src/cli/doctor/spillway-checks.ts';

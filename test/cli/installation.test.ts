@@ -5,7 +5,7 @@ import { managerConfigSchema } from '../../src/config.ts';
 import { identityOf } from '../../src/cli/apply.ts';
 import { DEFAULT_CHOICES, filesOf, installation, type Choices } from '../../src/cli/installation.ts';
 import { noLongerWanted } from '../../src/cli/inventory.ts';
-import { nameOf, resourceOf } from '../../src/cli/known-kinds.ts';
+import { nameOf, knownResource } from '../../src/cli/known-kinds.ts';
 import { grantedObjects, optionalGrants } from '../../src/cli/member-grant.ts';
 import { manifestObjects, type ManifestObject } from '../../src/cli/manifests.ts';
 
@@ -77,7 +77,7 @@ describe('an installation', () => {
       const inside = objects.findIndex(({ metadata }) => metadata.namespace === 'spillway-system');
       expect(first).toBeLessThan(inside);
       for (const object of objects)
-        expect(resourceOf(object).namespaced, nameOf(object)).toBe(object.metadata.namespace !== undefined);
+        expect(knownResource(object).namespaced, nameOf(object)).toBe(object.metadata.namespace !== undefined);
     }
   });
 

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { hostIdOf, RENEWED_TOKEN_LABEL } from '../../src/api/marks.ts';
 import { recordOf, type GrantRecord } from '../../src/cli/grant-record.ts';
-import { resourceOf } from '../../src/cli/known-kinds.ts';
+import { knownResource } from '../../src/cli/known-kinds.ts';
 import type { ManifestObject } from '../../src/cli/manifests.ts';
 import { grantedObjects, optionalGrants, revocableObjects } from '../../src/cli/member-grant.ts';
 import { isUpstreamKind } from '../../src/cli/multi-cluster-kinds.ts';
@@ -59,7 +59,7 @@ const namespace = (name: string, labels: object = {}): ManifestObject =>
 
 function send(api: MemoryApi, object: ManifestObject & { spec?: object; status?: object }): void {
   const made = [PODS, PERSISTENT_VOLUME_CLAIMS].find(({ kind }) => kind === object.kind);
-  const path = resourcePath(made ?? resourceOf(object), object.metadata.namespace);
+  const path = resourcePath(made ?? knownResource(object), object.metadata.namespace);
   const body = made === undefined ? object : { ...object, spec: { containers: [{ name: 'main', image: 'app' }] } };
   api.handle({ method: 'POST', path, query: {}, body, contentType: 'application/json' });
 }

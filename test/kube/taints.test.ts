@@ -61,7 +61,6 @@ describe('firstUntolerated', () => {
     const tolerations = [{ key: 'gpu', operator: 'Exists' }];
     expect(firstUntolerated(tolerations, [taint, soft])).toBeUndefined();
     expect(firstUntolerated(tolerations, [taint, soft, evicting])).toBe(evicting);
-    expect(firstUntolerated(tolerations, [taint, soft], ['PreferNoSchedule'])).toBe(soft);
     expect(firstUntolerated([], [])).toBeUndefined();
     expect(firstUntolerated([], [soft])).toBeUndefined();
   });

@@ -4,7 +4,7 @@ import { conditionOf } from '../../kube/conditions.ts';
 import { jsonEqual } from '../../kube/json-equal.ts';
 import type { Condition } from '../../kube/core-v1.ts';
 import type { KubeObject } from '../../kube/object.ts';
-import { ok, type Finding } from './finding.ts';
+import { failed, ok, warning, type Finding } from './finding.ts';
 
 const VERSIONS_PAGE = 'concepts/virtual-nodes.md#versions-of-kubernetes';
 /** The oldest host whose API server knows the policies that guard it. */
@@ -26,13 +26,12 @@ export function hostVersion(version: string): Finding {
   const check = 'host version';
   const minor = minorOf(version);
   if (minor !== undefined && minor >= OLDEST_HOST) return ok(check, `Kubernetes ${version}`);
-  return {
+  return failed(
     check,
-    verdict: 'failed',
-    says: `Kubernetes ${version} is older than 1.${OLDEST_HOST}, and has not the policies that guard it`,
-    fix: 'upgrade this cluster',
-    page: VERSIONS_PAGE,
-  };
+    `Kubernetes ${version} is older than 1.${OLDEST_HOST}, and has not the policies that guard it`,
+    'upgrade this cluster',
+    VERSIONS_PAGE,
+  );
 }
 
 /** @param members versions by member; undefined: not known yet */
@@ -43,13 +42,12 @@ export function memberVersions(host: string, members: ReadonlyMap<string, string
     const minor = minorOf(version);
     if (own === undefined || minor === undefined || (minor >= own - OLDER && minor <= own + NEWER)) return [];
     return [
-      {
+      warning(
         check,
-        verdict: 'warning',
-        says: `${name} has Kubernetes ${version ?? '?'}, this cluster ${host}: tried were members up to ${OLDER} minor versions older and ${NEWER} newer`,
-        fix: 'try it with pods that do no harm, or bring the two closer together',
-        page: VERSIONS_PAGE,
-      },
+        `${name} has Kubernetes ${version ?? '?'}, this cluster ${host}: tried were members up to ${OLDER} minor versions older and ${NEWER} newer`,
+        'try it with pods that do no harm, or bring the two closer together',
+        VERSIONS_PAGE,
+      ),
     ];
   });
   return odd.length > 0 || members.size === 0 ? odd : [ok(check, 'all are within the range that was tried')];
@@ -61,25 +59,22 @@ export function clockSkew(server: number, local: number): Finding {
   const skew = Math.abs(local - server - 500);
   const words = `the clock here and that of the API server are ${(skew / 1000).toFixed(1)} s apart`;
   if (skew < SKEW_WARNING_MS) return ok(check, words);
-  return {
-    check,
-    verdict: skew < SKEW_FAILED_MS ? 'warning' : 'failed',
-    says: `${words}: ages that are shown here are wrong by that`,
-    fix: 'set the clocks by NTP',
-  };
+  const found = skew < SKEW_FAILED_MS ? warning : failed;
+  return found(check, `${words}: ages that are shown here are wrong by that`, 'set the clocks by NTP');
 }
 
 /** The manager whose clock is ahead of the API server's writes Leases of the future. @param server ms */
 export function managerClock(renewed: readonly string[], server: number): Finding[] {
   const ahead = Math.max(...renewed.map((time) => Date.parse(time)).filter((time) => !Number.isNaN(time)), 0) - server;
   if (ahead < SKEW_WARNING_MS) return [];
+  const found = ahead < SKEW_FAILED_MS ? warning : failed;
+  const apart = `${(ahead / 1000).toFixed(0)} s`;
   return [
-    {
-      check: 'clock',
-      verdict: ahead < SKEW_FAILED_MS ? 'warning' : 'failed',
-      says: `a manager's clock is ${(ahead / 1000).toFixed(0)} s ahead of the API server's: certificates it makes may not be valid yet`,
-      fix: 'set the clocks of the nodes by NTP',
-    },
+    found(
+      'clock',
+      `a manager's clock is ${apart} ahead of the API server's: certificates it makes may not be valid yet`,
+      'set the clocks of the nodes by NTP',
+    ),
   ];
 }
 
@@ -109,13 +104,12 @@ export function exchangeKindsPresent(found: readonly KubeObject[]): Finding[] {
   const missing = EXCHANGE_KINDS.filter((name) => !serving.some(({ metadata }) => metadata.name === name));
   if (missing.length === 0) return [ok(check, 'those of the Multi-Cluster Services API are there')];
   return [
-    {
+    failed(
       check,
-      verdict: 'failed',
-      says: `a member is to exchange Services, and ${missing.join(', ')} is not served in ${EXCHANGE_VERSION}`,
-      fix: 'kubectl spillway upgrade --multi-cluster Exchange, or bring the kinds that are there to v0.5 or newer (manifests/multi-cluster/crds.yaml)',
-      page: 'concepts/multi-cluster-services.md',
-    },
+      `a member is to exchange Services, and ${missing.join(', ')} is not served in ${EXCHANGE_VERSION}`,
+      'kubectl spillway upgrade --multi-cluster Exchange, or bring the kinds that are there to v0.5 or newer (manifests/multi-cluster/crds.yaml)',
+      'concepts/multi-cluster-services.md',
+    ),
   ];
 }
 
@@ -128,21 +122,15 @@ export function kindsPresent(kinds: readonly KindDefinition[], found: readonly K
     const { name } = wanted.metadata;
     const there = byName.get(name);
     const fix = `kubectl apply -f manifests/crds/${kind.resource.group}_${kind.resource.plural}.yaml`;
-    if (there === undefined)
-      return [{ check, verdict: 'failed', says: `${kind.resource.kind} (${name}) is not there`, fix }];
+    if (there === undefined) return [failed(check, `${kind.resource.kind} (${name}) is not there`, fix)];
     const accepted = conditionOf(there, 'Established');
     if (accepted?.status !== 'True') {
       return [
-        {
-          check,
-          verdict: 'failed',
-          says: `${name} is not established: ${accepted?.message ?? 'the API server has not accepted it'}`,
-          fix,
-        },
+        failed(check, `${name} is not established: ${accepted?.message ?? 'the API server has not accepted it'}`, fix),
       ];
     }
     if (jsonEqual(schemaOf(wanted), schemaOf(there))) return [];
-    return [{ check, verdict: 'failed', says: `${name} is of another version than this program`, fix }];
+    return [failed(check, `${name} is of another version than this program`, fix)];
   });
   return findings.length > 0 ? findings : [ok(check, `all ${kinds.length} are there, in the version of this program`)];
 }
@@ -155,14 +143,12 @@ function schemaOf({ spec }: Pick<Definition, 'spec'>): unknown {
 export function metricsApi(status: number): Finding {
   const check = 'metrics API';
   if (status === 200) return ok(check, 'kubectl top and autoscalers have figures');
-  return {
+  return warning(
     check,
-    verdict: 'warning',
-    says:
-      status === 404
-        ? 'nobody serves metrics.k8s.io here: kubectl top and HorizontalPodAutoscalers have no figures'
-        : `metrics.k8s.io does not answer (${status}): kubectl top and HorizontalPodAutoscalers have no figures`,
-    fix: status === 404 ? 'install metrics-server' : 'see kubectl get apiservice v1beta1.metrics.k8s.io',
-    page: 'reference/pod-usage.md',
-  };
+    status === 404
+      ? 'nobody serves metrics.k8s.io here: kubectl top and HorizontalPodAutoscalers have no figures'
+      : `metrics.k8s.io does not answer (${status}): kubectl top and HorizontalPodAutoscalers have no figures`,
+    status === 404 ? 'install metrics-server' : 'see kubectl get apiservice v1beta1.metrics.k8s.io',
+    'reference/pod-usage.md',
+  );
 }

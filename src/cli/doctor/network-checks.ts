@@ -2,7 +2,7 @@ import { BlockList, isIP } from 'node:net';
 import { memberOfNode } from '../../api/provider-id.ts';
 import type { Node, Pod } from '../../kube/core-v1.ts';
 import type { KubeObject } from '../../kube/object.ts';
-import { ok, type Finding } from './finding.ts';
+import { ok, warning, type Finding } from './finding.ts';
 
 /** A ServiceCIDR of networking.k8s.io, as far as it is read here. */
 export interface ServiceRange extends KubeObject {
@@ -44,15 +44,16 @@ export function networksApart({ nodes, pods, services }: NetworkFacts): Finding[
       ({ list }) => isIP(address) !== 0 && list.check(address, isIP(address) === 6 ? 'ipv6' : 'ipv4'),
     );
     if (range === undefined) continue;
-    found.set(member, {
-      check,
-      verdict: 'warning',
-      says:
+    found.set(
+      member,
+      warning(
+        check,
         `pods of ${member} have addresses that this cluster uses itself: ${metadata.namespace ?? ''}/${metadata.name} has ${address}, and ` +
-        `${range.cidr} is for ${range.whose}. Who calls such a pod by its address reaches another one, or nobody`,
-      fix: `give pods of the two clusters ranges that do not overlap if they are to reach each other by address; logs, exec and port-forward work as they are`,
-      page: 'concepts/services.md',
-    });
+          `${range.cidr} is for ${range.whose}. Who calls such a pod by its address reaches another one, or nobody`,
+        `give pods of the two clusters ranges that do not overlap if they are to reach each other by address; logs, exec and port-forward work as they are`,
+        'concepts/services.md',
+      ),
+    );
   }
   return found.size > 0
     ? [...found.values()]

@@ -1,5 +1,6 @@
 import type { KubeObject } from '../../kube/object.ts';
-import { ok, type Finding } from './finding.ts';
+import { someOf } from '../../kube/some-of.ts';
+import { failed, ok, warning, type Finding } from './finding.ts';
 import type { Manifest } from './manifests.ts';
 
 const RIGHTS = 'reference/rights.md';
@@ -48,15 +49,12 @@ export function rightsIn(manifests: readonly Manifest[]): Right[] {
 export function rightsGranted(file: string, asked: number, refused: readonly Right[]): Finding {
   const check = 'rights';
   if (refused.length === 0) return ok(check, `manifests/${file}: all ${asked} are granted`);
-  const words = refused.slice(0, MOST_NAMED).map(inWords);
-  const more = refused.length > words.length ? ` and ${refused.length - words.length} more` : '';
-  return {
+  return failed(
     check,
-    verdict: 'failed',
-    says: `the manager may not ${words.join(', ')}${more}`,
-    fix: `kubectl apply -f manifests/${file}`,
-    page: RIGHTS,
-  };
+    `the manager may not ${someOf(refused.map(inWords), MOST_NAMED)}`,
+    `kubectl apply -f manifests/${file}`,
+    RIGHTS,
+  );
 }
 
 /** Who moves no pods does without these rights; but what is to move them waits then, without a word in its status. */
@@ -89,15 +87,7 @@ export function guardsPresent(
         : [],
     );
     if (missing.length === 0) return [];
-    return [
-      {
-        check,
-        verdict: 'failed',
-        says: `not there: ${missing.join(', ')}`,
-        fix: `kubectl apply -f manifests/${file}`,
-        page: 'security.md',
-      },
-    ];
+    return [failed(check, `not there: ${missing.join(', ')}`, `kubectl apply -f manifests/${file}`, 'security.md')];
   });
   return findings.length > 0 ? findings : [ok(check, 'the policies that hold the manager to its task are there')];
 }
@@ -108,12 +98,11 @@ export function defaultingPresent(bursting: readonly string[], defaulting: boole
   if (bursting.length === 0) return [];
   if (defaulting) return [ok(check, 'pods of namespaces with label spillway.dev/burst get their toleration')];
   return [
-    {
+    warning(
       check,
-      verdict: 'warning',
-      says: `pods of ${bursting.slice(0, 3).join(', ')} get no toleration of virtual nodes when they are created: only those go there that bring it`,
-      fix: 'kubectl apply -f manifests/admission/pod-defaults.yaml (Kubernetes 1.36), or run the webhook',
-      page: 'guides/admission.md',
-    },
+      `pods of ${bursting.slice(0, 3).join(', ')} get no toleration of virtual nodes when they are created: only those go there that bring it`,
+      'kubectl apply -f manifests/admission/pod-defaults.yaml (Kubernetes 1.36), or run the webhook',
+      'guides/admission.md',
+    ),
   ];
 }

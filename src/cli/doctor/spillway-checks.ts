@@ -6,9 +6,10 @@ import { conditionOf } from '../../kube/conditions.ts';
 import type { Condition, Node } from '../../kube/core-v1.ts';
 import type { Lease } from '../../kube/lease.ts';
 import { keyOf, type KubeObject } from '../../kube/object.ts';
+import { someOf } from '../../kube/some-of.ts';
 import { BURST_LABEL } from '../../api/marks.ts';
 import { isHeld, memberLease, SCHEDULER_LEASE, stopOf } from '../overview.ts';
-import { ok, type Finding } from './finding.ts';
+import { failed, ok, warning, type Finding } from './finding.ts';
 
 const EVENTS = 'reference/events.md#memberclusters';
 const SCHEDULING = 'guides/scheduling.md';
@@ -21,16 +22,14 @@ export function managersAlive(members: readonly string[], leases: readonly Lease
   if (members.length === 0) return [];
   if (without.length === 0) return [ok(check, 'every member has a manager that works for it')];
   return [
-    {
+    failed(
       check,
-      verdict: 'failed',
-      says:
-        without.length === members.length
-          ? 'no manager works for any member: what runs goes on, nothing new is done'
-          : `no manager works for ${without.join(', ')}`,
-      fix: 'see that pods of the manager run: kubectl get pods,leases -n spillway-system, and their logs',
-      page: 'concepts/virtual-nodes.md#when-no-manager-runs',
-    },
+      without.length === members.length
+        ? 'no manager works for any member: what runs goes on, nothing new is done'
+        : `no manager works for ${without.join(', ')}`,
+      'see that pods of the manager run: kubectl get pods,leases -n spillway-system, and their logs',
+      'concepts/virtual-nodes.md#when-no-manager-runs',
+    ),
   ];
 }
 
@@ -40,7 +39,7 @@ export function movesMayBegin(leases: readonly Lease[]): Finding[] {
   if (said === undefined) return [];
   const page = 'concepts/failover.md#stop-all-moves';
   const fix = 'kubectl spillway resume-moves, when that is over';
-  return [{ check: 'moves', verdict: 'warning', says: stopInWords(said), fix, page }];
+  return [warning('moves', stopInWords(said), fix, page)];
 }
 
 /** What helps where a condition of a MemberCluster is not well, by its type. */
@@ -94,28 +93,19 @@ export function membersWell(raw: readonly KubeObject[]): Finding[] {
   const check = 'members';
   if (raw.length === 0) {
     return [
-      {
+      warning(
         check,
-        verdict: 'warning',
-        says: 'there are none yet',
-        fix: 'kubectl apply -f manifests/samples/member-cluster.yaml',
-        page: 'reference/member-cluster.md',
-      },
+        'there are none yet',
+        'kubectl apply -f manifests/samples/member-cluster.yaml',
+        'reference/member-cluster.md',
+      ),
     ];
   }
   const findings = raw.flatMap((object): Finding[] => {
     const { name } = object.metadata;
     const parsed = parseMemberCluster(object);
     if (!('member' in parsed)) {
-      return [
-        {
-          check,
-          verdict: 'failed',
-          says: `${name}: its spec cannot be read: ${parsed.problems.join('; ')}`,
-          fix: 'correct it',
-          page: EVENTS,
-        },
-      ];
+      return [failed(check, `${name}: its spec cannot be read: ${parsed.problems.join('; ')}`, 'correct it', EVENTS)];
     }
     const conditions = parsed.member.status?.conditions ?? [];
     const bad = conditions.filter(isTrouble);
@@ -125,26 +115,16 @@ export function membersWell(raw: readonly KubeObject[]): Finding[] {
     );
     const causes = isCaused ? bad.filter(({ type }) => type !== 'Ready') : bad;
     if (conditions.length === 0) {
-      return [
-        {
-          check,
-          verdict: 'failed',
-          says: `${name}: no manager has looked at it yet`,
-          fix: 'see the check of the manager',
-          page: EVENTS,
-        },
-      ];
+      return [failed(check, `${name}: no manager has looked at it yet`, 'see the check of the manager', EVENTS)];
     }
     const shown = causes.some(({ type }) => type === 'Reachable')
       ? causes.filter(({ reason }) => !OF_SILENCE.has(reason))
       : causes;
-    return shown.map(({ type, status, reason, message }) => ({
-      check,
-      verdict: NO_FAILURE.has(type) || status === 'True' ? ('warning' as const) : ('failed' as const),
-      says: `${name}: ${type} is ${status} (${reason}): ${message}`,
-      fix: MEMBER_FIX.get(type) ?? 'read the message',
-      page: EVENTS,
-    }));
+    return shown.map(({ type, status, reason, message }) => {
+      const found = NO_FAILURE.has(type) || status === 'True' ? warning : failed;
+      const says = `${name}: ${type} is ${status} (${reason}): ${message}`;
+      return found(check, says, MEMBER_FIX.get(type) ?? 'read the message', EVENTS);
+    });
   });
   return findings.length > 0
     ? findings
@@ -171,36 +151,33 @@ export function virtualNodesWell(raw: readonly KubeObject[], nodes: readonly Nod
       const node = nodes.find(({ metadata }) => metadata.name === name);
       if (node === undefined || memberOfNode(node) !== member.metadata.name) {
         return [
-          {
+          failed(
             check,
-            verdict: 'failed',
-            says: `${name} of member ${member.metadata.name} is not there`,
-            fix: `see kubectl spillway clusters ${member.metadata.name}`,
-            page: 'concepts/virtual-nodes.md',
-          },
+            `${name} of member ${member.metadata.name} is not there`,
+            `see kubectl spillway clusters ${member.metadata.name}`,
+            'concepts/virtual-nodes.md',
+          ),
         ];
       }
       const ready = conditionOf(node, 'Ready');
       if (ready?.status === 'True') return [];
       if (isUnreadyByMember(ready?.reason)) {
         return [
-          {
+          failed(
             check,
-            verdict: 'failed',
-            says: `${name} is not ready: ${ready?.message ?? ''}`,
-            fix: `see the check of member ${member.metadata.name}`,
-            page: 'concepts/failover.md#nodes-that-fail-with-their-member',
-          },
+            `${name} is not ready: ${ready?.message ?? ''}`,
+            `see the check of member ${member.metadata.name}`,
+            'concepts/failover.md#nodes-that-fail-with-their-member',
+          ),
         ];
       }
       return [
-        {
+        failed(
           check,
-          verdict: 'failed',
-          says: `${name} is not ready: ${ready?.message ?? 'nobody serves it'}`,
-          fix: 'see the check of the manager',
-          page: 'concepts/virtual-nodes.md#when-no-manager-runs',
-        },
+          `${name} is not ready: ${ready?.message ?? 'nobody serves it'}`,
+          'see the check of the manager',
+          'concepts/virtual-nodes.md#when-no-manager-runs',
+        ),
       ];
     }),
   );
@@ -238,16 +215,15 @@ export function schedulingWired({ policies, namespaces, placements, leases, now 
         answers ? 'schedulers are answered; there are no rules yet' : 'there are no rules, so no scheduler has to ask',
       ),
     ];
-  const some = `${rules.slice(0, 3).join(', ')}${rules.length > 3 ? ` and ${rules.length - 3} more` : ''}`;
+  const some = someOf(rules, 3);
   if (!answers) {
     return [
-      {
+      failed(
         check,
-        verdict: 'failed',
-        says: `nobody answers schedulers, so rules have no effect: ${some}`,
-        fix: 'run the manager with components: [members, scheduler], and let the scheduler ask it',
-        page: SCHEDULING,
-      },
+        `nobody answers schedulers, so rules have no effect: ${some}`,
+        'run the manager with components: [members, scheduler], and let the scheduler ask it',
+        SCHEDULING,
+      ),
     ];
   }
   const settled = [...policies, ...bursting].some(
@@ -255,13 +231,12 @@ export function schedulingWired({ policies, namespaces, placements, leases, now 
   );
   if (placements.length > 0 || !settled) return [ok(check, 'schedulers are answered')];
   return [
-    {
+    warning(
       check,
-      verdict: 'warning',
-      says: `there are rules (${some}), and no scheduler has asked about any pod yet`,
-      fix: 'see that the configuration of kube-scheduler has the extender, unless no pod under rules was created yet',
-      page: SCHEDULING,
-    },
+      `there are rules (${some}), and no scheduler has asked about any pod yet`,
+      'see that the configuration of kube-scheduler has the extender, unless no pod under rules was created yet',
+      SCHEDULING,
+    ),
   ];
 }
 
@@ -273,124 +248,9 @@ export function policiesWell(policies: readonly KubeObject[]): Finding[] {
   const findings = (policies as readonly WithConditions[]).flatMap((policy): Finding[] => {
     const bad = policy.status?.conditions?.find(({ status }) => status === 'False');
     if (bad === undefined) return [];
-    const verdict = bad.type === 'Accepted' ? 'failed' : 'warning';
-    return [
-      {
-        check,
-        verdict,
-        says: `${keyOf(policy)}: ${bad.message ?? bad.reason ?? ''}`,
-        fix: 'correct the policy',
-        page: 'concepts/placement.md',
-      },
-    ];
+    const found = bad.type === 'Accepted' ? failed : warning;
+    const says = `${keyOf(policy)}: ${bad.message ?? bad.reason ?? ''}`;
+    return [found(check, says, 'correct the policy', 'concepts/placement.md')];
   });
   return findings.length > 0 || policies.length === 0 ? findings : [ok(check, `${policies.length} in use`)];
-}
-
-type SigningRequest = KubeObject & {
-  spec?: { signerName?: string; username?: string };
-  status?: { certificate?: string; conditions?: Condition[] };
-};
-
-/** A request that nobody has looked at for so long waits for somebody, in ms. */
-const UNANSWERED_MS = 20_000;
-
-interface CertificateFacts {
-  requests: readonly KubeObject[];
-  /** Names of virtual nodes. */
-  nodes: ReadonlySet<string>;
-  /** The API server reaches the ports of virtual nodes as it is; undefined: not known. */
-  portsWork: boolean | undefined;
-  /** Of the API server, in ms. */
-  now: number;
-}
-
-/** Whether requests of virtual nodes for certificates are approved and signed; of several for one purpose the newest counts. */
-export function certificatesIssued({ requests, nodes, portsWork, now }: CertificateFacts): Finding[] {
-  const check = 'certificates';
-  const page = 'security.md';
-  const findings = newestOf(requests as readonly SigningRequest[], nodes).flatMap(
-    ({ metadata, spec, status }): Finding[] => {
-      const { signerName = '' } = spec ?? {};
-      const request = `${metadata.name} (${signerName})`;
-      const is = (type: string): Condition | undefined =>
-        status?.conditions?.find((one) => one.type === type && one.status !== 'False');
-      const refused = is('Denied') ?? is('Failed');
-      if (refused !== undefined) {
-        const says = `${request} was refused: ${refused.message ?? refused.reason ?? ''}`;
-        return [
-          {
-            check,
-            verdict: 'failed',
-            says,
-            fix: 'find out who refused it: an approver of this cluster, or its signer',
-            page,
-          },
-        ];
-      }
-      const waits = now - Date.parse(metadata.creationTimestamp ?? '') > UNANSWERED_MS;
-      if (!waits || (status?.certificate ?? '') !== '') return [];
-      if (is('Approved') !== undefined) {
-        const fix =
-          'see that the signer runs in this cluster, or set kubelet.servingCertificate in the configuration of the manager';
-        return [{ check, verdict: 'failed', says: `${request} is approved, and nobody has signed it`, fix, page }];
-      }
-      const isServing = signerName === 'kubernetes.io/kubelet-serving';
-      const effect = isServing
-        ? 'logs and exec of its pods fail where the API server checks certificates of kubelets'
-        : 'its virtual node does its work with the rights of the manager, or not at all';
-      const verdict = isServing && portsWork === true ? 'warning' : 'failed';
-      return [
-        {
-          check,
-          verdict,
-          says: `${request} waits for an approval; until then ${effect}`,
-          fix: `kubectl certificate approve ${metadata.name}`,
-          page,
-        },
-      ];
-    },
-  );
-  return findings.length > 0 ? findings : [ok(check, 'no request of a virtual node is left unanswered')];
-}
-
-function newestOf(requests: readonly SigningRequest[], nodes: ReadonlySet<string>): SigningRequest[] {
-  const newest = new Map<string, SigningRequest>();
-  for (const request of requests) {
-    // Names are made of the node and five random characters.
-    const node = /^spillway-(.*)-[a-z0-9]{5}$/.exec(request.metadata.name)?.[1];
-    if (node === undefined || !nodes.has(node)) continue;
-    const purpose = `${node} ${request.spec?.signerName ?? ''}`;
-    const other = newest.get(purpose)?.metadata.creationTimestamp ?? '';
-    if ((request.metadata.creationTimestamp ?? '') >= other) newest.set(purpose, request);
-  }
-  return [...newest.values()];
-}
-
-/** How the API server of the host reached the port of a virtual node. */
-export interface PortAnswer {
-  node: string;
-  /** Undefined: it did. */
-  error: string | undefined;
-}
-
-/** Whether kubectl logs and exec can work: the API server itself asked each virtual node whether it is well. */
-export function portsReached(answers: readonly PortAnswer[]): Finding[] {
-  const check = 'kubelet ports';
-  const findings = answers.flatMap(({ node, error }): Finding[] => {
-    if (error === undefined) return [];
-    const isTrust = /x509|certificate|tls:/.test(error);
-    const isTime = /has expired|not yet valid/.test(error);
-    const fix = isTime
-      ? 'the manager renews it by itself: see that the clocks of its node and of this API server agree, and in its log why it was not renewed'
-      : isTrust
-        ? 'approve the request for its serving certificate (see certificates), or give the manager one that this API server trusts'
-        : 'let the API server reach the address and ports of the manager (kubelet.bindAddress, kubelet.firstPort, firewalls)';
-    return [
-      { check, verdict: 'failed', says: `the API server does not reach ${node}: ${error}`, fix, page: 'security.md' },
-    ];
-  });
-  return findings.length > 0 || answers.length === 0
-    ? findings
-    : [ok(check, 'the API server reaches every virtual node')];
 }

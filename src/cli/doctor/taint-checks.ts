@@ -2,7 +2,7 @@ import { OUTAGE_TAINTS } from '../../api/outage-tolerations.ts';
 import { DRAIN_TAINT, OUT_OF_SERVICE_TAINT } from '../../api/marks.ts';
 import { memberOfNode } from '../../api/provider-id.ts';
 import type { Node } from '../../kube/core-v1.ts';
-import type { Finding } from './finding.ts';
+import { warning, type Finding } from './finding.ts';
 
 /** Kubernetes sets those itself, and the last one is the word of an administrator, which has a condition of its own. */
 const KNOWN: ReadonlySet<string> = new Set([...OUTAGE_TAINTS, OUT_OF_SERVICE_TAINT]);
@@ -14,16 +14,16 @@ export function nothingIsEvictedAtOnce(nodes: readonly Node[]): Finding[] {
     if (member === undefined) return [];
     const { name } = node.metadata;
     const taints = (node.spec?.taints ?? []).filter(({ key, effect }) => effect === 'NoExecute' && !KNOWN.has(key));
-    return taints.map(({ key }): Finding => ({
-      check: 'virtual nodes',
-      verdict: 'warning',
-      says: `${name} has the taint ${key}:NoExecute: Kubernetes deletes all pods there that do not tolerate it, at once and wherever they fit`,
-      fix:
+    return taints.map(({ key }): Finding =>
+      warning(
+        'virtual nodes',
+        `${name} has the taint ${key}:NoExecute: Kubernetes deletes all pods there that do not tolerate it, at once and wherever they fit`,
         `kubectl taint node ${name} ${key}:NoExecute-; ` +
-        (key === DRAIN_TAINT
-          ? 'with effect NoSchedule pods are moved one after the other'
-          : `in spec.taints of MemberCluster ${member} it has pods moved one after the other, where they fit`),
-      page: 'concepts/failover.md',
-    }));
+          (key === DRAIN_TAINT
+            ? 'with effect NoSchedule pods are moved one after the other'
+            : `in spec.taints of MemberCluster ${member} it has pods moved one after the other, where they fit`),
+        'concepts/failover.md',
+      ),
+    );
   });
 }

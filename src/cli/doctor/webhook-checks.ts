@@ -1,6 +1,6 @@
 import { X509Certificate } from 'node:crypto';
 import type { KubeObject } from '../../kube/object.ts';
-import { ok, type Finding } from './finding.ts';
+import { failed, ok, type Finding } from './finding.ts';
 
 const PAGE = 'guides/admission.md';
 
@@ -55,13 +55,9 @@ export function webhooksServed({ configurations, endpoints, now }: WebhookFacts)
     const effect = refuses
       ? 'what it looks at is refused meanwhile'
       : 'pods are created meanwhile as if it were not there';
-    return [...causes].map(([why, fix]) => ({
-      check,
-      verdict: 'failed',
-      says: `the API server cannot call ${metadata.name}: ${why}; ${effect}`,
-      fix,
-      page: PAGE,
-    }));
+    return [...causes].map(([why, fix]) =>
+      failed(check, `the API server cannot call ${metadata.name}: ${why}; ${effect}`, fix, PAGE),
+    );
   });
   return findings.length > 0 || configurations.length === 0
     ? findings

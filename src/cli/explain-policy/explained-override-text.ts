@@ -1,3 +1,4 @@
+import { someOf } from '../../kube/some-of.ts';
 import { table } from '../table.ts';
 import type { ExplainedOverride, OverriddenWorkload } from './explained-override.ts';
 
@@ -71,9 +72,7 @@ function inWords({ workload, changes, refused }: OverriddenWorkload): string {
 }
 
 function listed(paths: readonly string[]): string {
-  const distinct = [...new Set(paths)];
-  const more = distinct.length > MAX_FIELDS ? ` and ${String(distinct.length - MAX_FIELDS)} more` : '';
-  return `${distinct.slice(0, MAX_FIELDS).join(', ')}${more}`;
+  return someOf([...new Set(paths)], MAX_FIELDS);
 }
 
 function lines(texts: readonly string[]): string {

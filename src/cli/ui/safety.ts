@@ -1,4 +1,5 @@
 import { stopInWords } from '../../api/moves-stopped.ts';
+import { conditionOf } from '../../kube/conditions.ts';
 import { counted } from '../../kube/counted.ts';
 import type { Pod } from '../../kube/core-v1.ts';
 import { keyOf } from '../../kube/object.ts';
@@ -127,9 +128,7 @@ export function safetyViews(
 function waitsFor({ spec, status }: Pod): string {
   const gates = (spec.schedulingGates ?? []).map(({ name }) => name);
   if (gates.length > 0) return `behind scheduling gate ${gates.join(', ')}`;
-  return (
-    status?.conditions?.find(({ type }) => type === 'PodScheduled')?.message ?? 'no scheduler has said anything of it'
-  );
+  return conditionOf({ status }, 'PodScheduled')?.message ?? 'no scheduler has said anything of it';
 }
 
 function guard(

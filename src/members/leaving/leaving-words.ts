@@ -1,7 +1,7 @@
 import { FORCE_LEAVE_ANNOTATION, HOST_LABEL } from '../../api/marks.ts';
 import { counted } from '../../kube/counted.ts';
+import { someOf } from '../../kube/some-of.ts';
 import { undeletedInWords, type UndeletedList } from '../undeleted-in-words.ts';
-import { someOf } from './remains.ts';
 
 /** The MemberCluster that leaves. */
 export interface Leaver {

@@ -10,8 +10,6 @@ export interface Remains {
   readonly unseen: readonly string[];
 }
 
-/** Of the names in a message, before it says how many more there are. */
-const NAMED = 5;
 /** Of one Event, in characters. */
 const EVENT_LENGTH = 850;
 /** Further ones say nothing that the status does not. */
@@ -19,12 +17,6 @@ const MOST_EVENTS = 8;
 
 export const nameIn = (kind: string, { namespace, name }: { namespace?: string | undefined; name: string }): string =>
   `${kind} ${namespace === undefined ? '' : `${namespace}/`}${name}`;
-
-/** The first of them, and how many more. */
-export function someOf(names: readonly string[]): string {
-  const more = names.length - NAMED;
-  return names.slice(0, NAMED).join(', ') + (more > 0 ? ` and ${more} more` : '');
-}
 
 /** The names in as few texts as Events can take; the last says what is left out. */
 export function inEvents(names: readonly string[]): string[] {

@@ -1,6 +1,7 @@
 import { MEMBER_LABEL } from '../../api/marks.ts';
 import type { KubeClient } from '../../kube/client.ts';
-import { isForbidden, isNotFound } from '../../kube/errors.ts';
+import { isForbidden } from '../../kube/errors.ts';
+import { ifThere } from '../../kube/if-there.ts';
 import { resourceOf } from '../../kube/resource.ts';
 import { list, remove } from '../../kube/verbs.ts';
 
@@ -10,21 +11,10 @@ const REQUESTS = resourceOf('certificates.k8s.io/v1', 'CertificateSigningRequest
 export async function removeSigningRequests(host: KubeClient, member: string, signal: AbortSignal): Promise<void> {
   try {
     const { items } = await list(host, REQUESTS, { labelSelector: `${MEMBER_LABEL}=${member}`, signal });
-    for (const { metadata } of items) await removeOne(host, metadata, signal);
+    for (const { metadata } of items)
+      await ifThere(remove(host, REQUESTS, metadata, { uid: metadata.uid }, { signal }));
   } catch (error) {
     // Rights of an older version: Kubernetes sees to it.
     if (!isForbidden(error)) throw error;
-  }
-}
-
-async function removeOne(
-  host: KubeClient,
-  { name, uid }: { name: string; uid?: string },
-  signal: AbortSignal,
-): Promise<void> {
-  try {
-    await remove(host, REQUESTS, { name }, { uid }, { signal });
-  } catch (error) {
-    if (!isNotFound(error)) throw error;
   }
 }

@@ -39,7 +39,7 @@ export interface EventWatchOptions {
   /** `listed`: it was there before; else it has just happened. */
   take: (event: MemberEvent, listed: boolean) => void;
   logger: Logger;
-  metrics?: InformerMetrics;
+  metrics?: InformerMetrics | undefined;
 }
 
 /** Stands in for an Event that nobody wants, so that lists of many thousands take no room. */

@@ -72,8 +72,8 @@ export interface MemberEventsOptions {
   /** False while nothing may be written. */
   mayWrite: () => boolean;
   metrics: MemberEventMetrics;
-  informerMetrics?: InformerMetrics;
-  queueMetrics?: WorkQueueMetrics;
+  informerMetrics?: InformerMetrics | undefined;
+  queueMetrics?: WorkQueueMetrics | undefined;
   logger: Logger;
   /** Wall clock in ms. */
   clock?: () => number;
@@ -127,14 +127,14 @@ export class MemberEvents {
       wanted: (event) => this.#isWanted(event),
       take: (event, listed) => this.#take(event, listed),
       logger,
-      ...(informerMetrics === undefined ? {} : { metrics: informerMetrics }),
+      metrics: informerMetrics,
     });
     this.#queue = new WorkQueue({
       name: `member-events-${member.name}`,
       concurrency: 4,
       handler: async (uid, signal) => await this.#handle(uid, signal),
       backoff: { baseMs: 500, maxMs: 30_000 },
-      ...(queueMetrics === undefined ? {} : { metrics: queueMetrics }),
+      metrics: queueMetrics,
       // No logger: a host that is away would otherwise be reported once per Event.
     });
   }

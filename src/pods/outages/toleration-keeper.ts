@@ -81,7 +81,7 @@ export class TolerationKeeper {
       handler: async (key, abort) => await this.#look(key, abort),
       backoff: { baseMs: 1_000, maxMs: 60_000 },
       logger,
-      ...(queueMetrics === undefined ? {} : { metrics: queueMetrics }),
+      metrics: queueMetrics,
     });
     const add = (pod: Pod): void => {
       if (this.#lacking(pod).length > 0) queue.addAfter(keyOf(pod), this.#settleMs);

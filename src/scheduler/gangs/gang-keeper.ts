@@ -79,7 +79,7 @@ export class GangKeeper {
       transform: (raw) => withoutManagedFields(raw as Pod),
       indexes: { [GANG]: (pod) => [gangOf(pod)] },
       logger,
-      ...(informerMetrics === undefined ? {} : { metrics: informerMetrics }),
+      metrics: informerMetrics,
     });
   }
 
@@ -92,7 +92,7 @@ export class GangKeeper {
       handler: async (key, abort) => await this.#look(key, abort),
       backoff: { baseMs: 250, maxMs: 30_000 },
       logger,
-      ...(queueMetrics === undefined ? {} : { metrics: queueMetrics }),
+      metrics: queueMetrics,
     });
     const add = (pod: Pod): void => queue.add(gangOf(pod));
     const off = this.#pods.on({ added: add, updated: add, deleted: add });
