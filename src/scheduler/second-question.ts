@@ -82,6 +82,9 @@ export class SecondQuestion {
   }
 }
 
+/** As kube-scheduler finds who is interested in a pod (HTTPExtender.IsInterested). */
 function isMarked({ spec }: Pod): boolean {
-  return spec.containers.some(({ resources }) => Object.hasOwn(resources?.requests ?? {}, EXTENDER_RESOURCE));
+  return [...(spec.initContainers ?? []), ...spec.containers].some(({ resources: { requests, limits } = {} }) =>
+    [requests, limits].some((amounts) => amounts !== undefined && Object.hasOwn(amounts, EXTENDER_RESOURCE)),
+  );
 }

@@ -358,6 +358,15 @@ describe('pods that carry the mark are asked about twice in an attempt', () => {
     }
   });
 
+  test('wherever kube-scheduler finds the mark', async () => {
+    const limits = { 'spillway.dev/extender': '0' };
+    const initContainers = [{ name: 'first', resources: { limits } }];
+    const own = pod('a', { spec: { containers: [{ name: 'main' }], initContainers } });
+    expect(await ask('confirm', own, ['east', 'west'])).toEqual(['east']);
+    slots.clear();
+    expect(await ask('filter', own, ['east'])).toEqual(['east']);
+  });
+
   test('one that is asked about other nodes than those of the answer, or too late for it', async () => {
     expect(await ask('confirm', marked('a'), ['east', 'west'])).toEqual(['east']);
     const { FailedAndUnresolvableNodes } = await extender.filter({ pod: marked('a'), nodeNames: ['west'] });
