@@ -79,7 +79,7 @@ export class MemberLink<Scope extends LinkedScope> {
   readonly #logger: Logger;
   #credentials: MemberFacts['credentials'] = { state: 'waiting', message: 'The Secret has not been read yet.' };
   #access: Access | undefined;
-  /** resourceVersion of the Secret that was read last. */
+  /** resourceVersion of the Secret that it was read from. */
   #version: string | undefined;
   #refusal = new CredentialsError('SecretNotRead', 'the Secret with the kubeconfig has not been read yet');
   #watch: { secret: string; watch: CredentialsWatch; child: ChildSignal } | undefined;
@@ -164,10 +164,8 @@ export class MemberLink<Scope extends LinkedScope> {
         continue;
       }
       const child = childSignal(signal);
-      const told = (state: CredentialsState, version: string | undefined): void => {
-        this.#version = version;
-        this.#credentialsTold(state, secretOf(member));
-      };
+      const told = (state: CredentialsState, version: string | undefined): void =>
+        this.#credentialsTold(state, { secret: secretOf(member), version });
       const reference = member.spec.credentials.secretRef;
       const watch = new CredentialsWatch({ host, reference, told, logger: this.#logger });
       this.#watch = { secret: secretOf(member), watch, child };
@@ -177,10 +175,14 @@ export class MemberLink<Scope extends LinkedScope> {
     }
   }
 
-  #credentialsTold(state: CredentialsState, secret: string): void {
+  #credentialsTold(
+    state: CredentialsState,
+    { secret, version }: { secret: string; version: string | undefined },
+  ): void {
     const session = this.#session;
     if ('access' in state) {
       this.#access = state.access;
+      this.#version = version;
       this.#credentials = { state: 'accepted', secret: `Secret ${secret}`, token: state.token };
       // What was found out over the connection to the former address is none of this one's.
       if (session?.access.use(state.access) === true) {

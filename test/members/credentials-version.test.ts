@@ -31,14 +31,16 @@ const RAW = {
 };
 
 test('another token counts as tried once the member was asked by it, and what came of that is told', async () => {
+  let probes = 0;
   const ca = await createAuthority('test');
   const server = await startHttpServer(
     ({ url = '', headers: { authorization = '' } }, res) => {
       if (!authorization.startsWith('Bearer good'))
         sendJson(res, 401, { kind: 'Status', status: 'Failure', code: 401, reason: 'Unauthorized', message: 'who?' });
-      else if (url.endsWith('/kube-system'))
+      else if (url.endsWith('/kube-system')) {
+        probes += 1;
         sendJson(res, 200, { kind: 'Namespace', metadata: { name: 'kube-system', uid: 'pinned' } });
-      else if (url.includes('watch=')) res.writeHead(200, { 'content-type': 'application/json' }).flushHeaders();
+      } else if (url.includes('watch=')) res.writeHead(200, { 'content-type': 'application/json' }).flushHeaders();
       else sendJson(res, 200, { kind: 'List', apiVersion: 'v1', metadata: { resourceVersion: '7' }, items: [] });
     },
     await issueServing(ca, 'api', ['127.0.0.1']),
@@ -53,9 +55,9 @@ test('another token counts as tried once the member was asked by it, and what ca
     'current-context': 'c',
   });
   /** Answers the version of the Secret. */
-  const give = (token: string): unknown => {
+  const give = (token: string, config = kubeconfig): unknown => {
     const metadata = { namespace: 'spillway-system', name: 'east' };
-    const data = { kubeconfig: base64(kubeconfig), token: base64(token) };
+    const data = { kubeconfig: base64(config), token: base64(token) };
     api.put(SECRET_PATH, { apiVersion: 'v1', kind: 'Secret', metadata, data });
     return (api.objects.get(SECRET_PATH) as unknown as { metadata: { resourceVersion: string } }).metadata
       .resourceVersion;
@@ -64,12 +66,17 @@ test('another token counts as tried once the member was asked by it, and what ca
   api.put(MEMBER_PATH, RAW);
   const host = await serveMemoryApi(api);
   ended.push(() => host.close());
+  let breakScope = (): void => undefined;
   const runner = new MemberRunner(RAW, {
     host: host.client('host'),
     hostId: 'h',
     logger: pino({ level: 'silent' }),
     lease: { held: true, run: async (held) => await held.onAcquired(held.signal) },
-    startScope: (_member, _connection, signal) => idleScope(signal),
+    startScope: (_member, _connection, signal) => {
+      const scope = idleScope(signal);
+      const broken = new Promise<void>((resolve) => (breakScope = resolve));
+      return { ...scope, done: Promise.race([scope.done, broken]) };
+    },
     startObserved: undefined,
   });
   const stop = new AbortController();
@@ -89,5 +96,17 @@ test('another token counts as tried once the member was asked by it, and what ca
   };
   expect(await found(first)).toMatchObject({ status: 'True' });
   expect(await found(give('bad'))).toMatchObject({ status: 'False', reason: 'Unauthorized' });
-  expect(await found(give('good-again'))).toMatchObject({ status: 'True' });
+  const last = give('good-again');
+  expect(await found(last)).toMatchObject({ status: 'True' });
+  const status = (): MemberClusterStatus | undefined =>
+    api.objects.get(MEMBER_PATH)?.['status'] as MemberClusterStatus | undefined;
+  give('good', 'no kubeconfig');
+  await until('it is refused', () => conditionOf({ status: status() }, 'CredentialsValid')?.status === 'False', {
+    timeoutMs: 20_000,
+  });
+  // Another connection is made by what was read before: it is not that of the Secret as it is now.
+  breakScope();
+  const before = probes;
+  await until('it was asked by the next connection', () => probes >= before + 3, { timeoutMs: 20_000 });
+  expect(status()?.credentialsVersion).toBe(last);
 });
