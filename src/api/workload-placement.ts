@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
+import { groupVersionOf } from '../kube/group-version.ts';
 import type { KubeObject } from '../kube/object.ts';
 import { resourceOf } from '../kube/resource.ts';
 import { conditions } from './conditions.ts';
@@ -169,8 +170,7 @@ const HASH_LENGTH = 16;
  * own, `rollout.argoproj.io-web`. Names that would be too long are cut and end in a hash of the whole.
  */
 export function workloadPlacementName(workload: { apiVersion: string; kind: string; name: string }): string {
-  const slash = workload.apiVersion.indexOf('/');
-  const group = slash < 0 ? '' : workload.apiVersion.slice(0, slash);
+  const { group } = groupVersionOf(workload.apiVersion);
   const own = group === '' || !group.includes('.') || group.endsWith('.k8s.io');
   const whole = `${workload.kind.toLowerCase()}${own ? '' : `.${group}`}-${workload.name}`;
   if (whole.length <= MAX_NAME) return whole;

@@ -9,7 +9,16 @@ import { memberOfNode } from '../api/provider-id.ts';
 import type { Node, Pod } from '../kube/core-v1.ts';
 import type { Lease } from '../kube/lease.ts';
 import type { KubeObject } from '../kube/object.ts';
-import { ENDPOINT_SLICES, LEASES, NAMESPACES, NODES, PODS, type Resource, resourceOf } from '../kube/resource.ts';
+import {
+  CERTIFICATE_SIGNING_REQUESTS,
+  ENDPOINT_SLICES,
+  LEASES,
+  NAMESPACES,
+  NODES,
+  PODS,
+  type Resource,
+  resourceOf,
+} from '../kube/resource.ts';
 import type { Cli } from './cli.ts';
 import { CliError } from './cli-error.ts';
 import { certificatesIssued, portsReached, type PortAnswer } from './doctor/certificate-checks.ts';
@@ -47,6 +56,7 @@ import { nothingIsEvictedAtOnce } from './doctor/taint-checks.ts';
 import { webhooksServed, type Endpoints, type WebhookConfiguration } from './doctor/webhook-checks.ts';
 import { EXIT } from './exit-code.ts';
 import { clusterFlags, outputFlags, systemNamespaceFlag, type OutputFlags, type SystemFlags } from './flags.ts';
+import { CUSTOM_RESOURCE_DEFINITIONS, knownResource } from './known-kinds.ts';
 import { documented, type Format } from './output.ts';
 import { isHeld, SCHEDULER_LEASE } from './overview.ts';
 import { painted } from './terminal.ts';
@@ -56,16 +66,12 @@ import { MissingRight, type Viewer } from './viewer.ts';
 type Flags = ClusterFlags & OutputFlags & SystemFlags;
 const FORMATS: readonly Format[] = ['table', 'json', 'yaml'];
 
-const ofCluster = (apiVersion: string, kind: string, plural: string): Resource =>
-  resourceOf(apiVersion, kind, plural, false);
-const DEFINITIONS = ofCluster('apiextensions.k8s.io/v1', 'CustomResourceDefinition', 'customresourcedefinitions');
-const SIGNING_REQUESTS = ofCluster('certificates.k8s.io/v1', 'CertificateSigningRequest', 'certificatesigningrequests');
-const ADMISSION = 'admissionregistration.k8s.io/v1';
-const POLICIES = ofCluster(ADMISSION, 'ValidatingAdmissionPolicy', 'validatingadmissionpolicies');
-const BINDINGS = ofCluster(ADMISSION, 'ValidatingAdmissionPolicyBinding', 'validatingadmissionpolicybindings');
-const MUTATING = ofCluster(ADMISSION, 'MutatingAdmissionPolicy', 'mutatingadmissionpolicies');
-const WEBHOOKS = ofCluster(ADMISSION, 'MutatingWebhookConfiguration', 'mutatingwebhookconfigurations');
-const SERVICE_RANGES = ofCluster('networking.k8s.io/v1', 'ServiceCIDR', 'servicecidrs');
+const admission = (kind: string): Resource => knownResource({ apiVersion: 'admissionregistration.k8s.io/v1', kind });
+const POLICIES = admission('ValidatingAdmissionPolicy');
+const BINDINGS = admission('ValidatingAdmissionPolicyBinding');
+const MUTATING = admission('MutatingAdmissionPolicy');
+const WEBHOOKS = admission('MutatingWebhookConfiguration');
+const SERVICE_RANGES = resourceOf('networking.k8s.io/v1', 'ServiceCIDR', 'servicecidrs', false);
 /** Name of both, in manifests/admission. */
 const POD_DEFAULTS = 'spillway-pod-defaults';
 /** Rights and guards of the manager where members exchange Services. */
@@ -133,7 +139,7 @@ export async function examine(host: Viewer, systemNamespace: string): Promise<Fi
           leases.map(({ spec }) => spec?.renewTime ?? ''),
           now,
         )),
-    ...(await judged(host, 'kinds', DEFINITIONS, (found) => [
+    ...(await judged(host, 'kinds', CUSTOM_RESOURCE_DEFINITIONS, (found) => [
       ...kindsPresent(KINDS, found),
       ...(exchange ? exchangeKindsPresent(found) : []),
     ])),
@@ -144,7 +150,7 @@ export async function examine(host: Viewer, systemNamespace: string): Promise<Fi
     ...judge('virtual nodes', nodes, (found) => virtualNodesWell(known.members, found)),
     ...nothingIsEvictedAtOnce(orNone(nodes)),
     ...judge('kubelet ports', ports, portsReached),
-    ...(await judged(host, 'certificates', SIGNING_REQUESTS, (requests) =>
+    ...(await judged(host, 'certificates', CERTIFICATE_SIGNING_REQUESTS, (requests) =>
       certificatesIssued({
         requests,
         nodes: new Set(orNone(nodes).map(({ metadata }) => metadata.name)),

@@ -1,7 +1,6 @@
 import { InvalidArgumentError, Option, type Command } from 'commander';
 import { stringify } from 'yaml';
 import type { KubeObject } from '../kube/object.ts';
-import { resourceOf } from '../kube/resource.ts';
 import { programVersion } from '../version.ts';
 import { apply, applyAll, takeAway } from './apply.ts';
 import { CliError } from './cli-error.ts';
@@ -21,7 +20,7 @@ import {
   type Choices,
 } from './installation.ts';
 import { begun, everChosen, inventoryOf, noLongerWanted, readInventory, type Inventory } from './inventory.ts';
-import { nameOf } from './known-kinds.ts';
+import { CUSTOM_RESOURCE_DEFINITIONS, nameOf } from './known-kinds.ts';
 import { editedConfiguration } from './manager-configuration.ts';
 import { checkNobodyExchanges, kindsOfOthers, whyItStays } from './multi-cluster-kinds.ts';
 import type { ManifestObject } from './manifests.ts';
@@ -49,8 +48,6 @@ interface Flags extends ClusterFlags, DryRunFlags {
   wait: boolean;
   output?: 'yaml';
 }
-
-const CRDS = resourceOf('apiextensions.k8s.io/v1', 'CustomResourceDefinition', 'customresourcedefinitions', false);
 
 export function addInstall(program: Command, cli: Cli): void {
   add(program, cli, 'install', {
@@ -215,7 +212,7 @@ async function untilServed(cli: Cli, host: Viewer, kinds: readonly ManifestObjec
   for (const { metadata } of kinds) {
     const look = async (): Promise<Look<true>> => {
       const { status } = await host.get<KubeObject & { status?: { conditions?: { type: string; status: string }[] } }>(
-        CRDS,
+        CUSTOM_RESOURCE_DEFINITIONS,
         metadata,
       );
       const served = status?.conditions?.some((one) => one.type === 'Established' && one.status === 'True') === true;

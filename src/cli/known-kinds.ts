@@ -1,4 +1,5 @@
-import type { Resource } from '../kube/resource.ts';
+import { groupVersionOf } from '../kube/group-version.ts';
+import { type Resource, resourceOf } from '../kube/resource.ts';
 import type { ManifestObject } from './manifests.ts';
 
 /** Plural by group and kind, of all that manifests/ has; those in no namespace are marked. */
@@ -34,13 +35,15 @@ const KINDS: Readonly<Record<string, Readonly<Record<string, readonly [plural: s
 
 /** Where objects of that kind are. Throws for a kind that no manifest has. */
 export function knownResource({ apiVersion, kind }: Pick<ManifestObject, 'apiVersion' | 'kind'>): Resource {
-  const [group, version] = apiVersion.includes('/') ? apiVersion.split('/', 2) : ['', apiVersion];
-  const [plural, namespaced] = KINDS[group ?? '']?.[kind] ?? [];
-  if (group === undefined || version === undefined || plural === undefined || namespaced === undefined) {
-    throw new Error(`no manifest has a ${kind} of ${apiVersion}`);
-  }
-  return { group, version, kind, plural, namespaced };
+  const [plural, namespaced] = KINDS[groupVersionOf(apiVersion).group]?.[kind] ?? [];
+  if (plural === undefined || namespaced === undefined) throw new Error(`no manifest has a ${kind} of ${apiVersion}`);
+  return resourceOf(apiVersion, kind, plural, namespaced);
 }
+
+export const CUSTOM_RESOURCE_DEFINITIONS = knownResource({
+  apiVersion: 'apiextensions.k8s.io/v1',
+  kind: 'CustomResourceDefinition',
+});
 
 /** As kubectl names it: `deployment.apps/spillway-manager`. */
 export function nameOf(object: ManifestObject): string {

@@ -1,3 +1,4 @@
+import { groupVersionOf } from './group-version.ts';
 import type { KubeObject, OwnerReference } from './object.ts';
 
 /** The owner that manages the object, as `metav1.GetControllerOf`: API servers let an object have one at most. */
@@ -12,6 +13,5 @@ export function isDaemonSet({ apiVersion, kind }: { readonly apiVersion?: unknow
 
 /** `apps/ReplicaSet`; without a group `/ReplicationController`. */
 export function groupKindOf({ apiVersion, kind }: Pick<OwnerReference, 'apiVersion' | 'kind'>): string {
-  const slash = apiVersion.indexOf('/');
-  return `${slash < 0 ? '' : apiVersion.slice(0, slash)}/${kind}`;
+  return `${groupVersionOf(apiVersion).group}/${kind}`;
 }

@@ -1,3 +1,4 @@
+import { groupVersionOf } from './group-version.ts';
 import { budget } from './shapes/budget.ts';
 import { anyObject, content } from './shapes/content.ts';
 import { event } from './shapes/event.ts';
@@ -29,10 +30,8 @@ export function resourceOf(
   namespaced = true,
   shape?: Shape,
 ): Resource {
-  const slash = apiVersion.indexOf('/');
-  const group = slash < 0 ? '' : apiVersion.slice(0, slash);
-  const version = apiVersion.slice(slash + 1);
-  return { group, version, kind, plural, namespaced, ...(shape === undefined ? {} : { shape }) };
+  const of = { ...groupVersionOf(apiVersion), kind, plural, namespaced };
+  return shape === undefined ? of : { ...of, shape };
 }
 
 export const PODS = resourceOf('v1', 'Pod', 'pods', true, pod);
@@ -75,6 +74,13 @@ export const ENDPOINT_SLICES = resourceOf(
   'endpointslices',
   true,
   endpointSlice,
+);
+
+export const CERTIFICATE_SIGNING_REQUESTS = resourceOf(
+  'certificates.k8s.io/v1',
+  'CertificateSigningRequest',
+  'certificatesigningrequests',
+  false,
 );
 
 /** `v1` or `group/version`, as objects carry it in `apiVersion`. */
