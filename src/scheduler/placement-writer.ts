@@ -76,13 +76,16 @@ export class PlacementWriter {
     const before = this.#o.store.get(workload);
     // The object may be that of a former workload of this name.
     const own = before?.spec.workload.uid === workloadUid ? before.status : undefined;
-    const hasPods = controllers.some(({ metadata }) => view.podsOf(metadata.uid ?? '').length > 0);
     // Without pods nothing says that the rules are gone.
-    const withoutPods = own === undefined || hasPods ? undefined : this.#withoutPods(workload, own);
-    const status = ruled === undefined ? withoutPods : await this.#status(ruled, controllers, own, signal);
+    if (ruled === undefined && controllers.some(({ metadata }) => view.podsOf(metadata.uid ?? '').length > 0)) {
+      this.#looks.delete(workloadUid);
+      if (before !== undefined) await this.#remove(before, signal);
+      return undefined;
+    }
+    const status =
+      ruled === undefined ? this.#withoutPods(workload, own) : await this.#status(ruled, controllers, own, signal);
     if (status === undefined) {
       this.#looks.delete(workloadUid);
-      if (before !== undefined && hasPods) await this.#remove(before, signal);
       return undefined;
     }
     const now = clock();
@@ -167,9 +170,9 @@ export class PlacementWriter {
   }
 
   /** By the rules that its last pods were under. What it was to have where, a workload of none has not any more. */
-  #withoutPods(workload: TypedObject, own: WorkloadPlacementStatus): WorkloadPlacementStatus | undefined {
+  #withoutPods(workload: TypedObject, own: WorkloadPlacementStatus | undefined): WorkloadPlacementStatus | undefined {
+    if (own?.policy === undefined || own.plannedAt === undefined) return undefined;
     const { policy, revision, plannedAt } = own;
-    if (policy === undefined || plannedAt === undefined) return undefined;
     const replicas = replicasOf(workload);
     const { plan } = remembered(own);
     const status = placementStatus({
