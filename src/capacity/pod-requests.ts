@@ -2,7 +2,7 @@ import { isFinished } from '../api/pod-phase.ts';
 import type { Container, ContainerStatus, Pod, PodSpec, ResourceList } from '../kube/core-v1.ts';
 import { addTo, formatAmounts, parseAmounts, raiseTo, UNIT } from '../kube/amounts.ts';
 import type { Amounts } from '../kube/amounts.ts';
-import { conditionOf } from '../kube/conditions.ts';
+import { conditionOf, unscheduledOf } from '../kube/conditions.ts';
 
 /** Finished pods hold nothing; all others hold their requests until they are gone, being deleted or not. */
 export function holdsResources(pod: Pod): boolean {
@@ -11,8 +11,7 @@ export function holdsResources(pod: Pod): boolean {
 
 /** The scheduler of its cluster has found no node for the pod. */
 export function isUnschedulable(pod: Pod): boolean {
-  const scheduled = conditionOf(pod, 'PodScheduled');
-  return scheduled?.status === 'False' && scheduled.reason === 'Unschedulable';
+  return unscheduledOf(pod)?.reason === 'Unschedulable';
 }
 
 /**

@@ -1,3 +1,4 @@
+import { unscheduledOf } from '../kube/conditions.ts';
 import type { Pod } from '../kube/core-v1.ts';
 import type { KubeObject } from '../kube/object.ts';
 import { DEPLOYMENTS, PODS } from '../kube/resource.ts';
@@ -41,7 +42,7 @@ async function whatPodsWaitFor(host: Viewer, { metadata, spec }: Deployment): Pr
   for (const { status } of newest) {
     const waiting = status?.containerStatuses?.map(({ state }) => state?.waiting).find((one) => one !== undefined);
     if (waiting !== undefined) return [waiting.reason, waiting.message].filter((word) => word !== undefined).join(': ');
-    const unscheduled = status?.conditions?.find((one) => one.type === 'PodScheduled' && one.status === 'False');
+    const unscheduled = unscheduledOf({ status });
     if (unscheduled !== undefined) return `${unscheduled.reason ?? ''}: ${unscheduled.message ?? ''}`;
   }
   return undefined;

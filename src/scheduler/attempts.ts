@@ -1,5 +1,6 @@
 import { LRUCache } from 'lru-cache';
-import type { Condition, Pod } from '../kube/core-v1.ts';
+import { unscheduledOf } from '../kube/conditions.ts';
+import type { Pod } from '../kube/core-v1.ts';
 import { atMost } from '../kube/lru-limit.ts';
 import { fnv32a } from '../kube/fnv.ts';
 import { isOlder } from '../kube/resource-version.ts';
@@ -100,8 +101,4 @@ function failureOf(pod: Pod): string | undefined {
   if (condition === undefined) return undefined;
   const { reason = '', message = '', lastTransitionTime = '' } = condition;
   return `${reason} ${lastTransitionTime ?? ''} ${fnv32a(message).toString(36)}`;
-}
-
-function unscheduledOf({ status }: Pod): Condition | undefined {
-  return status?.conditions?.find(({ type, status: value }) => type === 'PodScheduled' && value === 'False');
 }

@@ -1,4 +1,5 @@
 import { LRUCache } from 'lru-cache';
+import { unscheduledOf } from '../kube/conditions.ts';
 import type { Pod } from '../kube/core-v1.ts';
 import { atMost } from '../kube/lru-limit.ts';
 
@@ -54,9 +55,10 @@ export class PodWaits {
  * pod has a node; of one that only was, and was refused in its first second, the time counts anew. Hosts before 1.33 count no changes, and
  * write no time there.
  */
-function hadGates({ metadata: { creationTimestamp = '', generation = 1 }, status }: Pod): boolean {
-  const condition = status?.conditions?.find(({ type, status: value }) => type === 'PodScheduled' && value === 'False');
+function hadGates(pod: Pod): boolean {
+  const condition = unscheduledOf(pod);
   if (condition === undefined) return false;
+  const { creationTimestamp = '', generation = 1 } = pod.metadata;
   const { reason, lastTransitionTime } = condition;
   if (reason === 'SchedulingGated' || (lastTransitionTime ?? '') === '') return true;
   return generation > 1 && Date.parse(lastTransitionTime ?? '') - Date.parse(creationTimestamp) <= MADE_WITH_MS;
