@@ -48,6 +48,9 @@ export interface ExtenderOptions {
 /** By then an owner that is there is in the caches, or the host has said that it is not, in ms. */
 const OWNER_SOON_MS = 1_000;
 
+/** Nodes that a question leaves out: they `comeLater` in one of their own, or were left out `byOthers`, who know better. */
+type LeftOut = 'none' | 'perhaps' | 'byOthers' | 'comeLater';
+
 /** What a decision came to: the cluster, or none while the pod has to wait. */
 interface Answer {
   readonly cluster: string | undefined;
@@ -118,13 +121,13 @@ export class Extender {
   /** `confirm`: see second-question.ts. */
   async filter(args: ExtenderArgs, verb: FilterVerb = 'filter'): Promise<FilterResult> {
     const told = this.#secondQuestion.answer(verb, args);
-    const answer = told ?? (await this.#decided(args, this.#secondQuestion.mayBeNarrowed(verb, args.pod)));
+    const answer = told ?? (await this.#decided(args, verb));
     if (told === undefined) this.#secondQuestion.note(verb, args.pod, answer);
     else if (told.NodeNames.length === 0) this.#o.waiting.answered(args.pod, false);
     return answer;
   }
 
-  async #decided({ pod, nodeNames }: ExtenderArgs, mayBeNarrowed: boolean): Promise<FilterResult> {
+  async #decided({ pod, nodeNames }: ExtenderArgs, verb: FilterVerb): Promise<FilterResult> {
     const { view, metrics } = this.#o;
     const missing = await view.owners.whenKnown(pod);
     const chain = view.owners.chainOf(pod);
@@ -144,8 +147,7 @@ export class Extender {
     this.#tellUnread(pod, chain);
     const { chosen } = selection;
     const { nominees } = this.#o;
-    const isPartial = chosen !== undefined && this.#nominations.leavesNodesOut(pod, nodeNames);
-    const leftOut = isPartial ? 'comeLater' : mayBeNarrowed ? 'perhaps' : 'none';
+    const leftOut = chosen === undefined ? 'none' : this.#leftOut(pod, nodeNames, verb);
     const decide = (): Answer =>
       chosen === undefined
         ? this.#withoutRules(pod, split)
@@ -163,6 +165,11 @@ export class Extender {
     metrics.decisions.inc({ rules: chosen?.source.kind ?? 'None', outcome });
     this.#o.waiting.answered(pod, cluster !== undefined);
     return answer;
+  }
+
+  #leftOut(pod: Pod, nodeNames: readonly string[], verb: FilterVerb): LeftOut {
+    if (this.#nominations.leavesNodesOut(pod, nodeNames)) return 'comeLater';
+    return this.#secondQuestion.mayBeNarrowed(verb, pod) ? 'perhaps' : 'none';
   }
 
   /** A policy may be meant for the pod, but chooses by labels that Spillway may not read. */
@@ -231,15 +238,9 @@ export class Extender {
     return { cluster: local.length > 0 ? LOCAL : member, result: passing(names) };
   }
 
-  /** `leftOut`: nodes that are not asked about, `comeLater` in a question of their own, or `byOthers`, who know better. */
   #byRules(
     pod: Pod,
-    {
-      chain,
-      rules,
-      split,
-      leftOut,
-    }: { chain: OwnerChain; rules: Rules; split: Split; leftOut: 'none' | 'perhaps' | 'byOthers' | 'comeLater' },
+    { chain, rules, split, leftOut }: { chain: OwnerChain; rules: Rules; split: Split; leftOut: LeftOut },
   ): Answer {
     const { view, workloads, questions } = this.#o;
     const asIfAll = leftOut === 'none' || leftOut === 'byOthers';

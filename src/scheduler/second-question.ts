@@ -70,7 +70,7 @@ export class SecondQuestion {
     return passed.length > 0 ? passing(passed) : failing(this.#notChosen(nodeNames));
   }
 
-  /** Another replica may have been asked first: of nodes that are not asked about now nothing is known then. */
+  /** Whether the first question may have been one to another replica, after which only the nodes of its answer are asked about. */
   mayBeNarrowed(verb: FilterVerb, pod: Pod): boolean {
     return verb === 'filter' && isMarked(pod);
   }
