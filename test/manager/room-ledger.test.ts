@@ -5,18 +5,10 @@ import type { Pod, PodSpec, PodStatus, ResourceList } from '../../src/kube/core-
 import { addTo, formatAmounts, parseAmounts } from '../../src/kube/amounts.ts';
 import type { MemberCapacityOptions } from '../../src/capacity/member-capacity.ts';
 import { holdsResources, podRequests } from '../../src/capacity/pod-requests.ts';
-import type { Pool } from '../../src/capacity/pool.ts';
-import { memberNode } from '../fixtures/member-nodes.ts';
+import { memberNode, poolOf } from '../fixtures/member-nodes.ts';
 import { memberFit, policyOnPods } from '../fixtures/member-room.ts';
 
-const POOL: Pool = {
-  virtualNode: 'east',
-  nodeSelector: {},
-  taints: [],
-  excluded: {},
-  headroom: new Map(),
-  caps: new Map(),
-};
+const POOL = poolOf();
 const MIRRORED: PodStatus = { phase: 'Running', conditions: [{ type: MIRRORED_CONDITION, status: 'True' }] };
 const STUCK: PodStatus = {
   phase: 'Pending',

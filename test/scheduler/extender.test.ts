@@ -128,6 +128,12 @@ function pod(name: string, more: { spec?: object; metadata?: object } = {}): Pod
   };
 }
 
+/** As manifests/scheduler/extender-pods.yaml marks pods. */
+function marked(name: string): Pod {
+  const resources = { requests: { 'spillway.dev/extender': '0' } };
+  return pod(name, { spec: { containers: [{ name: 'main', resources }] } });
+}
+
 /** DaemonSet shop/logs, known to the caches. Answers its UID. */
 async function daemonSet(): Promise<string> {
   const made = make('/apis/apps/v1/namespaces/shop/daemonsets', {
@@ -326,8 +332,6 @@ describe('local first', () => {
 });
 
 describe('pods that carry the mark are asked about twice in an attempt', () => {
-  const marked = (name: string): Pod =>
-    pod(name, { spec: { containers: [{ name: 'main', resources: { requests: { 'spillway.dev/extender': '0' } } }] } });
   const ask = async (verb: FilterVerb, one: Pod, nodeNames = NAMES): Promise<readonly string[]> =>
     (await extender.filter({ pod: one, nodeNames }, verb)).NodeNames;
   const turned = { confirm: 'filter', filter: 'confirm' } as const;
@@ -1414,10 +1418,6 @@ describe('a policy', () => {
     place({ replicaScheduling: { weightPreference: { dynamicWeight: 'AvailableReplicas' } } });
     await seen('the policy is known', () => [...view.policies.values()].length === 1);
     slots.set('local', 0).set('east', 6).set('west', 3);
-    const marked = (name: string): Pod =>
-      pod(name, {
-        spec: { containers: [{ name: 'main', resources: { requests: { 'spillway.dev/extender': '0' } } }] },
-      });
     expect((await filter(marked('a'), ['west'])).NodeNames).toEqual(['west']);
     const deployment = view.owners.chainOf(pod('a')).at(-1);
     if (deployment === undefined || deployment.kind === 'Pod') throw new Error('its owner is not known');
@@ -1437,8 +1437,6 @@ describe('a policy', () => {
     place({ replicaScheduling: { weightPreference: { dynamicWeight: 'AvailableReplicas' } } });
     await seen('the policy is known', () => [...view.policies.values()].length === 1);
     slots.set('local', 0).set('east', 20).set('west', 10);
-    const resources = { requests: { 'spillway.dev/extender': '0' } };
-    const marked = (name: string): Pod => pod(name, { spec: { containers: [{ name: 'main', resources }] } });
     // Of six pods two are to be in west, as far as is known here.
     for (const name of ['a', 'b', 'c']) expect((await filter(marked(name), ['west'])).NodeNames).toEqual(['west']);
     expect((await extender.filter({ pod: marked('d'), nodeNames: NAMES }, 'confirm')).NodeNames).toEqual(['east']);
