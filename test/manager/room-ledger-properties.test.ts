@@ -4,7 +4,7 @@ import { HOST_LABEL, MIRRORED_CONDITION, NODE_LABEL, UID_LABEL } from '../../src
 import type { Pod, PodStatus, ResourceList } from '../../src/kube/core-v1.ts';
 import { addTo, type Amounts, parseAmounts } from '../../src/kube/amounts.ts';
 import { podRequests } from '../../src/capacity/pod-requests.ts';
-import { memberNode } from '../fixtures/member-nodes.ts';
+import { memberNode, poolOf } from '../fixtures/member-nodes.ts';
 import { memberFit, policyOnPods } from '../fixtures/member-room.ts';
 
 /** Of every pod the namespace in the member lacks what a LimitRange adds. */
@@ -152,14 +152,8 @@ it('allocatable less what the host counts is the room that is left, whatever pod
       fc.record({ cpu: fc.constantFrom('0', '3', '1990') }),
       fc.constantFrom(undefined, '20', '5'),
       (steps, headroom, cap) => {
-        const pool = {
-          virtualNode: 'east',
-          nodeSelector: {},
-          taints: [],
-          excluded: {},
-          headroom: parseAmounts(headroom),
-          caps: parseAmounts(cap === undefined ? {} : { cpu: cap }),
-        };
+        const caps = parseAmounts(cap === undefined ? {} : { cpu: cap });
+        const pool = poolOf({ headroom: parseAmounts(headroom), caps });
         const { capacity, virtual, state } = memberFit({ pools: [pool] });
         for (const name of NODES) capacity.nodeHandler.added(memberNode(name, { allocatable: BIG, capacity: BIG }));
         state.policies = CPUS_THERE.map((value) => {
