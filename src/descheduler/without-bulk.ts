@@ -1,6 +1,5 @@
 import { GROUP } from '../api/marks.ts';
 import type { Container, Pod } from '../kube/core-v1.ts';
-import { withoutManagedFields } from '../kube/object.ts';
 
 /** Drops fields that neither strategies nor placement read. */
 export function withoutBulk({ metadata, spec, status }: Pod): Pod {
@@ -8,7 +7,7 @@ export function withoutBulk({ metadata, spec, status }: Pod): Pod {
   const own = Object.entries(annotations).filter(([key]) => key.startsWith(`${GROUP}/`));
   const { containers, initContainers, ...others } = spec;
   return {
-    ...withoutManagedFields({ metadata: { ...rest, annotations: Object.fromEntries(own) } }),
+    metadata: { ...rest, annotations: Object.fromEntries(own) },
     spec: {
       ...others,
       containers: containers.map(asked),

@@ -3,8 +3,8 @@ import type { Readable } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import type { ClusterEndpoint, Credentials } from './access.ts';
-import { decodeText, decompress, parseAnswer, refusal, type Where } from './response-body.ts';
 import { AnswerRoom } from './answer-room.ts';
+import { decodeText } from './body-text.ts';
 import type { CacheShare } from './cache-room.ts';
 import type { ClientMetrics } from './client-metrics.ts';
 import { monotonic } from './clock.ts';
@@ -12,6 +12,7 @@ import { askOrDestroy, dialServer } from './dial.ts';
 import { CredentialsError, isUnauthorized, ApiError, type TransportError } from './errors.ts';
 import { CancelledError, DeadlineError, exchange, type Answer, type Outgoing } from './exchange.ts';
 import { stringifyJson } from './json.ts';
+import { decompress, parseAnswer, refusal, type Where } from './response-body.ts';
 import { LARGEST_REFUSAL, openFramed, readFramed, readUpTo } from './framed-stream.ts';
 import { openStream } from './stream-exchange.ts';
 import { withQuery, type KubeRequest, type StreamResponse } from './request.ts';
@@ -102,7 +103,8 @@ export class KubeClient {
 
   /** The answer's JSON. `T` is the caller's claim; verbs.ts checks what matters of it. */
   async request<T = unknown>(r: KubeRequest): Promise<T> {
-    return (await this.#retried(r, parseAnswer)) as T;
+    const { managedFields = true } = r;
+    return (await this.#retried(r, (where, body) => parseAnswer(where, body, managedFields))) as T;
   }
 
   /** The answer's text. */

@@ -23,6 +23,8 @@ export interface KubeRequest {
    * methods: only after 429 with Retry-After, which means nothing was done. `false`: never.
    */
   retry?: boolean | undefined;
+  /** Whether `metadata.managedFields` of the objects in the answer is read; default true. See body-text.ts. */
+  managedFields?: boolean;
   /** Ask for a compressed answer: worth it for lists. */
   gzip?: boolean;
   /** Streams only: leave the body in its HTTP/1.1 framing, for a relay that passes it on as it is. GET only. */

@@ -18,6 +18,8 @@ export interface Resource {
   readonly namespaced: boolean;
   /** Nothing but metadata is asked for, see metadata-only.ts. */
   readonly metadataOnly?: true;
+  /** Of its objects `metadata.managedFields` is not read, see body-text.ts. */
+  readonly managedFields?: false;
   /** What every object that comes from a server is checked against, where it comes in; default: its metadata only. */
   readonly shape?: Shape;
 }
@@ -34,12 +36,13 @@ export function resourceOf(
   return shape === undefined ? of : { ...of, shape };
 }
 
-export const PODS = resourceOf('v1', 'Pod', 'pods', true, pod);
+/** Pods and nodes come by the thousand, and change all the time. */
+export const PODS: Resource = { ...resourceOf('v1', 'Pod', 'pods', true, pod), managedFields: false };
 export const CONFIG_MAPS = resourceOf('v1', 'ConfigMap', 'configmaps', true, content);
 export const SECRETS = resourceOf('v1', 'Secret', 'secrets', true, content);
 export const SERVICE_ACCOUNTS = resourceOf('v1', 'ServiceAccount', 'serviceaccounts');
 export const SERVICES = resourceOf('v1', 'Service', 'services', true, service);
-export const EVENTS = resourceOf('v1', 'Event', 'events', true, event);
+export const EVENTS: Resource = { ...resourceOf('v1', 'Event', 'events', true, event), managedFields: false };
 export const RESOURCE_QUOTAS = resourceOf('v1', 'ResourceQuota', 'resourcequotas', true, quota);
 export const LIMIT_RANGES = resourceOf('v1', 'LimitRange', 'limitranges', true, limitRange);
 export const PERSISTENT_VOLUME_CLAIMS = resourceOf(
@@ -50,7 +53,7 @@ export const PERSISTENT_VOLUME_CLAIMS = resourceOf(
   claim,
 );
 export const PERSISTENT_VOLUMES = resourceOf('v1', 'PersistentVolume', 'persistentvolumes', false, volume);
-export const NODES = resourceOf('v1', 'Node', 'nodes', false, node);
+export const NODES: Resource = { ...resourceOf('v1', 'Node', 'nodes', false, node), managedFields: false };
 export const NAMESPACES = resourceOf('v1', 'Namespace', 'namespaces', false, namespace);
 export const LEASES = resourceOf('coordination.k8s.io/v1', 'Lease', 'leases');
 

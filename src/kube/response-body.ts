@@ -1,9 +1,9 @@
-import { isAscii } from 'node:buffer';
 import { gunzip } from 'node:zlib';
 import { promisify } from 'node:util';
 import PQueue from 'p-queue';
 import { ApiError, TransportError } from './errors.ts';
 import { LONGEST_ANSWER_BYTES } from './answer-room.ts';
+import { decodeText, decodeWithoutManagedFields } from './body-text.ts';
 import { TooLargeError } from './exchange.ts';
 import { parseJson } from './json.ts';
 import { retryAfterMs } from './retry-policy.ts';
@@ -30,18 +30,13 @@ export interface Where {
 
 type Headers = Record<string, string | string[] | undefined>;
 
-/** Text of a body. Most are plain ASCII, which needs no decoding. */
-export function decodeText(body: Buffer): string {
-  return body.toString(isAscii(body) ? 'latin1' : 'utf8');
-}
-
-/** The JSON of a successful answer. Throws TransportError `malformed` when it is none. */
-export function parseAnswer(where: Where, body: Buffer): unknown {
+/** The JSON of a successful answer, see KubeRequest.managedFields. Throws TransportError `malformed` when it is none. */
+export function parseAnswer(where: Where, body: Buffer, managedFields: boolean): unknown {
   if (isDense(body)) {
     throw transportError(where, new TooLargeError(`the answer ${TOO_DENSE}`));
   }
   try {
-    return parseJson(decodeText(body));
+    return parseJson(managedFields ? decodeText(body) : decodeWithoutManagedFields(body));
   } catch (e) {
     throw malformed(where, body.length === 0 ? 'it is empty' : 'it is not valid JSON', e);
   }

@@ -136,6 +136,7 @@ export async function create<T extends KubeObject>(
   const path = resourcePath(resource, object.metadata.namespace);
   const raw = await client.request({
     ...common(options),
+    ...acceptOf(resource, 'one'),
     method: 'POST',
     path,
     body: object,
@@ -155,6 +156,7 @@ export async function replace<T extends KubeObject>(
   const path = resourcePath(resource, namespace, name, options.subresource);
   const raw = await client.request({
     ...common(options),
+    ...acceptOf(resource, 'one'),
     method: 'PUT',
     path,
     body: object,
@@ -184,6 +186,7 @@ export async function remove(
   const path = resourcePath(resource, ref.namespace, ref.name);
   const raw = await client.request({
     ...common(options),
+    ...acceptOf(resource, 'one'),
     method: 'DELETE',
     path,
     // Options in a body are all that counts of a DELETE: of such a request nobody reads the query.
@@ -243,6 +246,7 @@ export async function patch<T extends KubeObject>(
   const path = resourcePath(resource, ref.namespace, ref.name, how.subresource);
   const raw = await client.request({
     ...common(options),
+    ...acceptOf(resource, 'one'),
     method: 'PATCH',
     path,
     body,

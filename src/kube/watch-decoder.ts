@@ -1,7 +1,8 @@
-import { decodeText, isDense, TOO_DENSE } from './response-body.ts';
 import { AnswerRoom, LONGEST_ANSWER_BYTES } from './answer-room.ts';
+import { decodeText, decodeWithoutManagedFields } from './body-text.ts';
 import { LimitError } from './limit-error.ts';
 import { parseJson } from './json.ts';
+import { isDense, TOO_DENSE } from './response-body.ts';
 
 export type WatchEventType = 'ADDED' | 'MODIFIED' | 'DELETED' | 'BOOKMARK' | 'ERROR';
 
@@ -19,12 +20,15 @@ const NEWLINE = 10;
  */
 export class WatchDecoder {
   readonly #room: AnswerRoom;
+  readonly #managedFields: boolean;
   #pieces: Buffer[] = [];
   #length = 0;
   #held = 0;
 
-  constructor(room = new AnswerRoom()) {
+  /** `managedFields`: see {@link KubeRequest.managedFields}. */
+  constructor(room = new AnswerRoom(), managedFields = true) {
     this.#room = room;
+    this.#managedFields = managedFields;
   }
 
   push(chunk: Buffer, onEvent: (event: WatchEvent) => void): void {
@@ -38,7 +42,7 @@ export class WatchDecoder {
       start = end + 1;
       const line = this.#pieces.length === 0 ? tail : this.#join(tail);
       if (line.length > 0) {
-        onEvent(decode(line));
+        onEvent(decode(line, this.#managedFields));
       }
     }
     if (start < chunk.length) {
@@ -68,9 +72,9 @@ export class WatchDecoder {
   }
 }
 
-function decode(line: Buffer): WatchEvent {
+function decode(line: Buffer, managedFields: boolean): WatchEvent {
   if (isDense(line)) throw new LimitError(`a line of a watch ${TOO_DENSE}`);
-  const value = parseJson(decodeText(line));
+  const value = parseJson(managedFields ? decodeText(line) : decodeWithoutManagedFields(line));
   if (typeof value !== 'object' || value === null || !('type' in value) || !('object' in value)) {
     throw new SyntaxError('a watch line is not an event');
   }

@@ -37,7 +37,7 @@ export class WatchRound {
     signal: AbortSignal,
     onEvent: (event: WatchEvent) => void,
   ): Promise<void> {
-    const decoder = new WatchDecoder(client.answers);
+    const decoder = new WatchDecoder(client.answers, request.managedFields);
     const stopped = this.#stop.signal;
     const forward = (): void => this.stop();
     signal.addEventListener('abort', forward, { once: true });

@@ -5,7 +5,7 @@ import { virtualNodeOf } from '../capacity/ledger.ts';
 import type { KubeClient } from '../kube/client.ts';
 import type { Pod } from '../kube/core-v1.ts';
 import { Informer } from '../kube/informer.ts';
-import { keyFor, withoutManagedFields } from '../kube/object.ts';
+import { keyFor } from '../kube/object.ts';
 import { PODS } from '../kube/resource.ts';
 import { list } from '../kube/verbs.ts';
 import { isDaemonPod, isShownIgnored } from '../pods/daemon-pod.ts';
@@ -40,7 +40,7 @@ export class BoundPods {
       resource: PODS,
       fieldSelector: `spec.nodeName=${nodeName}`,
       // What becomes of a pod that makes way for another one is no matter of its copy.
-      transform: (raw) => asOwned(withoutManagedFields(raw as Pod)),
+      transform: (raw) => asOwned(raw as Pod),
       indexes: { [NAMESPACE_INDEX]: (pod) => [pod.metadata.namespace ?? ''] },
       logger,
       metrics: services.informerMetrics,

@@ -9,7 +9,6 @@ import { feedCapacity } from './capacity-feed.ts';
 import { ObservedClaims } from '../dependents/observed-claims.ts';
 import type { HostServices } from './host-services.ts';
 import { Informer } from '../kube/informer.ts';
-import { withoutManagedFields } from '../kube/object.ts';
 import { PODS } from '../kube/resource.ts';
 import { childSignal, type ChildSignal } from '../kube/child-signal.ts';
 import { isAnotherCluster } from '../members/cluster-identity.ts';
@@ -180,7 +179,7 @@ class ObservedMember {
 
 /** Of the status only what tells whether the pod still needs room that the member does not show. */
 function hostPodProjection(raw: object): Pod {
-  const pod = withoutManagedFields(raw as Pod);
+  const pod = raw as Pod;
   const { phase, conditions } = pod.status ?? {};
   const status = { ...(phase === undefined ? {} : { phase }), ...(conditions === undefined ? {} : { conditions }) };
   return { ...pod, status };

@@ -3,10 +3,10 @@ import type { Node, Pod } from '../kube/core-v1.ts';
 import { grantedSpec } from '../capacity/pod-requests.ts';
 import { SharedParts } from '../capacity/shared-parts.ts';
 import type { CacheShare } from '../kube/cache-room.ts';
-import { type KubeObject, withoutManagedFields } from '../kube/object.ts';
+import type { KubeObject } from '../kube/object.ts';
 
 /**
- * What the cache keeps of a member's pods: ours whole, without managedFields; of all others only what decides whether
+ * What the cache keeps of a member's pods: ours whole; of all others only what decides whether
  * another pod can be on the same node: requests, host ports, labels, and whom they keep away. Pods that are alike share
  * these parts, so a foreign pod costs about half a KiB.
  */
@@ -14,15 +14,15 @@ export function podProjection(hostId: string, share?: CacheShare): (raw: KubeObj
   const parts = new SharedParts(share);
   return (raw) => {
     const pod = raw as Pod;
-    return pod.metadata.labels?.[HOST_LABEL] === hostId ? withoutManagedFields(pod) : foreignPod(pod, parts);
+    return pod.metadata.labels?.[HOST_LABEL] === hostId ? pod : foreignPod(pod, parts);
   };
 }
 
-/** Nodes lose managedFields. Of images only the names are kept, each once for all nodes: they are most of the bytes. */
+/** Of images only the names are kept, each once for all nodes: they are most of the bytes. */
 export function nodeProjection(share?: CacheShare): (raw: KubeObject) => Node {
   const parts = new SharedParts(share);
   return (raw) => {
-    const node = withoutManagedFields(raw as Node);
+    const node = raw as Node;
     if (node.status?.images === undefined) return node;
     const all = node.status.images.flatMap((image) => image.names ?? []);
     const images = [{ names: all.map((name) => parts.name(name)) }];

@@ -8,7 +8,6 @@ import type { EventRecorder } from '../kube/event-recorder.ts';
 import type { InformerMetrics } from '../kube/informer-metrics.ts';
 import { Informer } from '../kube/informer.ts';
 import { isJsonObject, type JsonObject } from '../kube/json-equal.ts';
-import { withoutManagedFields } from '../kube/object.ts';
 import { isOlder } from '../kube/resource-version.ts';
 import { NODES } from '../kube/resource.ts';
 import type { Timers } from '../kube/timers.ts';
@@ -118,7 +117,6 @@ export class NodeKeeper {
       client: host,
       resource: NODES,
       fieldSelector: `metadata.name=${name}`,
-      transform: (raw) => withoutManagedFields(raw as Node),
       logger,
       metrics: informerMetrics,
     });
@@ -362,8 +360,7 @@ export class NodeKeeper {
     }
   }
 
-  #remember(raw: Node): Node {
-    const node = withoutManagedFields(raw);
+  #remember(node: Node): Node {
     this.#written = { node, at: this.#monotonic() };
     return node;
   }

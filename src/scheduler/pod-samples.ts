@@ -4,7 +4,6 @@ import type { KubeClient } from '../kube/client.ts';
 import { atMost } from '../kube/lru-limit.ts';
 import { PODS } from '../kube/resource.ts';
 import { list } from '../kube/verbs.ts';
-import { withoutManagedFields } from '../kube/object.ts';
 import { revisionOf } from '../placement/owner-chain.ts';
 import { templateOf } from '../placement/pod-template.ts';
 
@@ -39,7 +38,7 @@ export class PodSamples {
     const { items } = await list<Pod>(this.#host, PODS, { namespace, fieldSelector, resourceVersion: '0', signal });
     const found = items.find((one) => one.metadata.uid === uid);
     if (found === undefined) return undefined;
-    const template = templateOf(withoutManagedFields(found));
+    const template = templateOf(found);
     this.#known.set(workloadUid, template);
     return template;
   }

@@ -96,7 +96,9 @@ describe('what a member answers', () => {
   });
 
   fuzz('an answer is JSON or malformed', fc.oneof(text, json.map(stringifyJson)), { share: 500 }, (body) => {
-    throwsOnly([TransportError], () => parseAnswer(WHERE, Buffer.from(body)));
+    for (const managedFields of [true, false]) {
+      throwsOnly([TransportError], () => parseAnswer(WHERE, Buffer.from(body), managedFields));
+    }
   });
 
   const chunk = fc.oneof(

@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, it } from 'vitest';
 import { samplePod } from '../../bench/sample-pod.ts';
-import { decodeText } from '../../src/kube/response-body.ts';
+import { decodeText } from '../../src/kube/body-text.ts';
 import { parseJson } from '../../src/kube/json.ts';
 import { Scale } from '../../src/kube/scale.ts';
 import { heapBytes } from '../fixtures/heap.ts';

@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
 import type { KubeObject } from '../../src/kube/object.ts';
-import { withoutManagedFields } from '../../src/kube/object.ts';
 import { nodeProjection, podProjection } from '../../src/members/pod-projection.ts';
 
 const HOST_ID = '0123456789abcdef';
@@ -13,7 +12,6 @@ const pod = (name: string, more: { metadata?: object; spec?: object } = {}): Kub
       resourceVersion: '7',
       labels: { app: 'web', 'pod-template-hash': 'abc' },
       annotations: { long: 'x'.repeat(500) },
-      managedFields: [{ manager: 'kubectl' }],
       ...more.metadata,
     },
     spec: {
@@ -36,7 +34,7 @@ const pod = (name: string, more: { metadata?: object; spec?: object } = {}): Kub
   }) as KubeObject;
 
 describe('podProjection', () => {
-  it('keeps ours whole, without managedFields', () => {
+  it('keeps ours whole', () => {
     const labels = { 'spillway.dev/host': HOST_ID, app: 'web' };
     const raw = pod('ours', { metadata: { labels } });
     const { managedFields: _, ...metadata } = raw.metadata as KubeObject['metadata'] & { managedFields: unknown };
@@ -126,9 +124,9 @@ describe('podProjection', () => {
 });
 
 describe('nodeProjection', () => {
-  it('drops managedFields, and of images all but their names', () => {
+  it('drops all of images but their names', () => {
     const raw = {
-      metadata: { name: 'n', labels: { a: 'b' }, managedFields: [] },
+      metadata: { name: 'n', labels: { a: 'b' } },
       spec: { unschedulable: true },
       status: { allocatable: { cpu: '4' }, images: [{ names: ['x', 'y'], sizeBytes: 7 }, { names: ['z'] }] },
     } as unknown as KubeObject;
@@ -137,12 +135,5 @@ describe('nodeProjection', () => {
       spec: { unschedulable: true },
       status: { allocatable: { cpu: '4' }, images: [{ names: ['x', 'y', 'z'] }] },
     });
-  });
-});
-
-describe('withoutManagedFields', () => {
-  it('returns the same object when there is nothing to drop', () => {
-    const object = { metadata: { name: 'x' } };
-    expect(withoutManagedFields(object)).toBe(object);
   });
 });

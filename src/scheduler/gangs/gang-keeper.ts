@@ -8,7 +8,6 @@ import { isConflict, isNotFound } from '../../kube/errors.ts';
 import type { EventRecorder } from '../../kube/event-recorder.ts';
 import type { InformerMetrics } from '../../kube/informer-metrics.ts';
 import { Informer } from '../../kube/informer.ts';
-import { withoutManagedFields } from '../../kube/object.ts';
 import { controllerOf } from '../../kube/owner-references.ts';
 import { PODS } from '../../kube/resource.ts';
 import { patch } from '../../kube/verbs.ts';
@@ -76,7 +75,6 @@ export class GangKeeper {
       client: host,
       resource: PODS,
       labelSelector: GANG_LABEL,
-      transform: (raw) => withoutManagedFields(raw as Pod),
       indexes: { [GANG]: (pod) => [gangOf(pod)] },
       logger,
       metrics: informerMetrics,
