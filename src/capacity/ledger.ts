@@ -38,12 +38,17 @@ export function withComing(
   { virtualNode }: Pool,
   holds: (node: string) => boolean,
 ): PoolSums {
+  // Pods of a template share what they ask for: to count them costs less than to add exact amounts for each.
+  const taken = new Map<Amounts, number>();
+  const added = new Map<Amounts, number>();
+  for (const pod of coming) {
+    if (holds(pod.node)) taken.set(pod.requests, (taken.get(pod.requests) ?? 0) + 1);
+    if (pod.virtualNode === virtualNode) added.set(pod.requests, (added.get(pod.requests) ?? 0) + 1);
+  }
   const free = new Map(sums.free);
   const ours = new Map(sums.ours);
-  for (const pod of coming) {
-    if (holds(pod.node)) addTo(free, pod.requests, -1n);
-    if (pod.virtualNode === virtualNode) addTo(ours, pod.requests);
-  }
+  for (const [requests, count] of taken) addTo(free, requests, -BigInt(count));
+  for (const [requests, count] of added) addTo(ours, requests, BigInt(count));
   return { ...sums, free, ours };
 }
 

@@ -33,8 +33,8 @@ function nanosOf(quantity: string | number): bigint {
   return nanos;
 }
 
-/** Adds `amounts`, times 1 or -1, to `sum`. What comes to zero is dropped, so equal sums are equal maps. */
-export function addTo(sum: Map<string, bigint>, amounts: Amounts, times: 1n | -1n = 1n): void {
+/** Adds `amounts`, so many times, to `sum`. What comes to zero is dropped, so equal sums are equal maps. */
+export function addTo(sum: Map<string, bigint>, amounts: Amounts, times = 1n): void {
   for (const [name, nanos] of amounts) {
     const total = (sum.get(name) ?? 0n) + nanos * times;
     if (total === 0n) sum.delete(name);

@@ -16,6 +16,8 @@ import { AutoResetEvent } from '../kube/auto-reset-event.ts';
 const WRITE_INTERVAL_MS = 2_000;
 const FIGURES_INTERVAL_MS = 5_000;
 const SETTLE_MS = 400;
+/** Least time between two looks, in ms: in a burst something changes with each pod, and mostly nothing comes of it. */
+const LOOK_INTERVAL_MS = 250;
 const FIGURES = new Set(['allocatable', 'largestFreeSlot', 'fits', 'pods']);
 const LONGEST_RETRY_MS = 30_000;
 
@@ -75,14 +77,16 @@ export class StatusWriter {
     // The first findings come within moments; one write then tells them all.
     let last = monotonic() + SETTLE_MS - WRITE_INTERVAL_MS;
     let failures = 0;
+    let looked = -Infinity;
     while (!signal.aborted) {
       // Before that nothing is written whatever it is, and to work it out is dear.
-      const soonest = last + WRITE_INTERVAL_MS - monotonic();
+      const soonest = Math.max(last + WRITE_INTERVAL_MS, looked + LOOK_INTERVAL_MS) - monotonic();
       if (soonest > 0) {
         await pause(soonest, signal);
         continue;
       }
       this.#wakeUp.clear();
+      looked = monotonic();
       const change = this.#change();
       const wait = last + FIGURES_INTERVAL_MS - monotonic();
       if (change === undefined || (change.figuresOnly && wait > 0)) {

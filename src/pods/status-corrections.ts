@@ -1,7 +1,6 @@
 import { createHash } from 'node:crypto';
 import { podSubject } from '../api/pod-subject.ts';
 import type { Pod, PodStatus } from '../kube/core-v1.ts';
-import { canonicalJson } from '../kube/canonical-json.ts';
 import type { PodMetrics } from './pod-metrics.ts';
 import type { EventPort } from './pod-ports.ts';
 
@@ -98,11 +97,11 @@ export class StatusCorrections {
   }
 }
 
-/** The same for the same status, whenever its conditions changed. */
+/** The same for the same status, whenever its conditions changed. Its fields come in the order in which API servers write them. */
 export function statusKey({ conditions = [], ...status }: PodStatus): string {
   const timeless = conditions.map((condition) => ({ ...condition, lastTransitionTime: undefined }));
   return createHash('sha256')
-    .update(canonicalJson({ ...status, conditions: timeless }))
+    .update(JSON.stringify({ ...status, conditions: timeless }))
     .digest('base64url')
     .slice(0, 22);
 }
