@@ -17,7 +17,7 @@ export function decodeText(body: Buffer): string {
 export function decodeWithoutManagedFields(json: Buffer): string {
   let text = '';
   let from = 0;
-  for (let found = json.indexOf(MANAGED_FIELDS); found >= 0; ) {
+  for (let found = json.indexOf(MANAGED_FIELDS); found >= 0;) {
     const after = endOfList(json, found + MANAGED_FIELDS.length);
     if (after === undefined) break;
     const before = json[found - 1];
