@@ -7,7 +7,7 @@ import { memberOfNode } from '../api/provider-id.ts';
 import { monotonic } from '../kube/clock.ts';
 import type { Node, Pod } from '../kube/core-v1.ts';
 import { evictionRefusal } from '../descheduler/eviction-refusal.ts';
-import { ApiError, isAgainstBudget, isConflict, isNotFound } from '../kube/errors.ts';
+import { ApiError, isAgainstBudget, isConflict, isNotFound, isUidGone } from '../kube/errors.ts';
 import { keyOf, type KubeObject } from '../kube/object.ts';
 import { NODES, PODS } from '../kube/resource.ts';
 import { evict, get } from '../kube/verbs.ts';
@@ -248,8 +248,10 @@ async function tried(work: () => Promise<void>): Promise<Outcome> {
     await work();
     return 'done';
   } catch (error) {
-    if (error instanceof Gone || isNotFound(error) || isConflict(error)) return 'gone';
+    if (error instanceof Gone || isNotFound(error) || isUidGone(error)) return 'gone';
     if (isAgainstBudget(error)) return 'kept';
+    // Many evictions at once under one budget: each of its changes was met by another one.
+    if (isConflict(error)) return 'busy';
     // A webhook may deny with any code, and what it says is for the person to read.
     if (error instanceof ApiError && error.code === 429 && evictionRefusal(error) === 'fails') return 'busy';
     throw error;

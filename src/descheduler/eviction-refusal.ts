@@ -61,10 +61,11 @@ export function isOfOnePod(error: unknown): error is ApiError {
   return error instanceof ApiError && !ofAll.includes(error.code);
 }
 
-/** Why a pod stays that the host does not let go. Pods of one workload are much alike: the others of it wait for their turns. */
+/** Why a pod stays that the host does not let go, until it may be asked again. Pods of one workload are much alike: the others of it wait for their turns. */
 export function heldByHost(refusal: 'budget' | 'manyBudgets' | 'denied' | 'fails', error: unknown, pod: Pod): Held {
   const why = whyNotLetGo(refusal, error, isReady(pod) ? undefined : NOT_READY);
-  return { why, forMs: HELD_MS[refusal], ofWorkload: true };
+  const { retryAfterMs = 0 } = error instanceof ApiError ? error : {};
+  return { why, forMs: Math.max(HELD_MS[refusal], retryAfterMs), ofWorkload: true };
 }
 
 /** The API server's message does not tell whether the budget can ever allow the eviction. */

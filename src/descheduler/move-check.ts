@@ -64,10 +64,10 @@ export class MoveCheck {
       return { stays: held };
     }
     if (staysByPolicy(wanted.strategy, placed.rulesOf(live).failover)) return { stays: { why: NEVER } };
-    if (wanted.leavesAnyway === true) return { live, set: undefined };
-    // Its policy may keep it where it is, or leave its successor nowhere to go.
-    const unknown = placed.whyRulesUnknown(live);
+    // Its policy may keep it where it is, or leave its successor nowhere to go. A gang that gives up goes whatever its policy says.
+    const unknown = wanted.strategy === 'GangTimedOut' ? undefined : placed.whyRulesUnknown(live);
     if (unknown !== undefined) return { stays: { why: unknown, forMs: NO_PLACE_MS, ofWorkload: true } };
+    if (wanted.leavesAnyway === true) return { live, set: undefined };
     const tooOften = this.#tooOften(live);
     if (tooOften !== undefined) return { stays: tooOften };
     const { from, mayStayInMember: mayStay = false, wouldAvoid = [] } = wanted;

@@ -265,7 +265,7 @@ export class Mover {
     try {
       await this.#write(
         live,
-        async () => await patch(host, PODS, { namespace, name }, body, { type: 'merge' }, { signal }),
+        async () => await patch(host, PODS, { namespace, name }, body, { type: 'merge' }, { signal, retry: false }),
       );
       return true;
     } catch (error) {

@@ -288,7 +288,7 @@ export class ReleasedPods {
   async #giveBack(live: Pod, released: Released, why: GiveBackReason, signal: AbortSignal): Promise<void> {
     const { namespace, name } = live.metadata;
     const body = giveBackPatch(live, released);
-    await patch(this.#o.host, PODS, { namespace, name }, body, { type: 'merge' }, { signal });
+    await patch(this.#o.host, PODS, { namespace, name }, body, { type: 'merge' }, { signal, retry: false });
     this.#o.gaveBack(live, RETRY_MS);
     this.#report.gaveBack(live, released, why);
   }

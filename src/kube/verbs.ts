@@ -207,7 +207,8 @@ export async function remove(
 
 /**
  * Evicts a pod: deletes it, unless a disruption budget is against it, and marks it as disrupted (condition DisruptionTarget).
- * Budgets do not protect pods that are Pending. `uid` and `resourceVersion` as with {@link remove}.
+ * Budgets do not protect pods that are Pending. `uid` and `resourceVersion` as with {@link remove}. Sent once: where the server says
+ * when to come again (a budget whose controller is behind, too much to do), the caller has to look whether it is still wanted by then.
  */
 export async function evict(
   client: KubeClient,
@@ -224,6 +225,7 @@ export async function evict(
   };
   await client.request({
     ...common(options),
+    retry: false,
     query: writeQuery(options),
     method: 'POST',
     path: resourcePath(PODS, namespace, name, 'eviction'),

@@ -92,6 +92,13 @@ it('that a cluster with too much to do holds up does not blame a budget', async 
   expect(terminal.stdout).not.toContain('drained');
 });
 
+it('that is told of a conflict asks again, unless the pod is another one by now', async () => {
+  const message = 'Operation cannot be fulfilled on poddisruptionbudgets.policy "db": the object has been modified';
+  api.fault = ({ path }) => (path.endsWith('/eviction') ? { code: 409, reason: 'Conflict', message } : undefined);
+  expect(await drain('--timeout', '1')).toBe(1);
+  expect(terminal.notes.join('\n')).toContain('error: pod shop/db-0 was not evicted in time: the API server, or');
+});
+
 it('in a dry run of a cluster that goes on having too much to do ends, and says of how many pods it does not know', async () => {
   let asked = 0;
   api.fault = ({ path }) => {

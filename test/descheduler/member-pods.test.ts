@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { CLUSTER_DEFAULTS } from '../../src/api/failover.ts';
+import { GANG_LABEL } from '../../src/api/marks.ts';
 import { releasedFrom } from '../../src/api/released.ts';
 import { mayBeLost } from '../../src/api/unreachable.ts';
 import { jsonEqual } from '../../src/kube/json-equal.ts';
@@ -619,6 +620,24 @@ describe('lost', () => {
       room.now += 2_000;
       await resync();
       expect(room.evictions()).toHaveLength(4);
+    });
+
+    test('pods of a gang stay, too, while their rules are not known', async () => {
+      await onMemberLost({ after: '24h', action: 'ReplaceWhenFenced' });
+      const inGang = { metadata: { labels: { [GANG_LABEL]: 'train' } } };
+      for (const name of names) room.api.edit(`/api/v1/namespaces/shop/pods/${name}`, inGang);
+      await room.seen('they are known', () =>
+        room.process.placed.inMember('east').every(({ metadata }) => metadata.labels?.[GANG_LABEL] === 'train'),
+      );
+      await worth('Fenced');
+      const why = vi.spyOn(room.process.placed, 'whyRulesUnknown').mockReturnValue('nobody knows its rules');
+      room.now = SINCE + 60_000;
+      await resync();
+      expect(room.evictions()).toEqual([]);
+      why.mockReturnValue(undefined);
+      room.now += 15_000;
+      await resync();
+      expect(room.evictions()).not.toEqual([]);
     });
 
     test.each<[string, () => Promise<void>]>([

@@ -2,6 +2,7 @@ import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { SchedulerRoom } from '../fixtures/scheduler-room.ts';
 import {
   AGAINST_BUDGET,
+  BUDGET_BEHIND,
   DENIED_BY_POLICY,
   DENIED_BY_WEBHOOK,
   NO_RIGHT,
@@ -133,6 +134,30 @@ test('pods of one workload that the host takes long to refuse take their time fr
   room.now += 1_000;
   await look();
   expect(room.evictions().slice(3)).toHaveLength(1);
+});
+
+describe('an eviction that the host wants to be asked for again in ten seconds', () => {
+  beforeEach(() => fault(itsEviction, BUDGET_BEHIND));
+  const tries = (): number => room.evictions().filter((name) => name === first()).length;
+
+  test('is not sent again before, and keeps no pod of others waiting', async () => {
+    await look();
+    expect(room.evictions()).toEqual([first(), ...api]);
+    room.now += 9_999;
+    await look();
+    expect(tries()).toBe(1);
+    room.now += 1;
+    await look();
+    expect(tries()).toBe(2);
+  });
+
+  test('is not sent at all when people have stopped all moves by then', async () => {
+    await look();
+    room.stopMoves('INC-7');
+    room.now += 10_000;
+    await look();
+    expect(tries()).toBe(1);
+  });
 });
 
 test('a pod whose rules are not known stays until they are, and says why', async () => {
