@@ -132,6 +132,13 @@ export const failover = z
         'Pods in clusters that the policy does not choose any more, after it or labels of clusters were edited. Lazy: they stay. Eager: they are moved, one at a time, only while all are Ready. Default: Lazy.',
       ),
     cluster: cluster.exactOptional(),
+    dryRun: z
+      .boolean()
+      .exactOptional()
+      .describe(
+        'true: nothing is moved, and Event MoveWanted tells what would be. All is judged as in earnest; what has begun is finished. Gangs that give up, and what ' +
+          'WorkloadMigrations and WorkloadRebalancers order, are not held back. Default: false.',
+      ),
   })
   .describe(
     'When pods that run are replaced by others elsewhere. Needs the component scheduler and manifests/scheduler/descheduler.yaml.',

@@ -73,10 +73,10 @@ export class HeldMoves {
     this.#last.delete(uidOf(pod));
   }
 
-  /** A dry run holds the pod; whether it is to be told now that it would be moved in earnest. */
-  isPretenceToBeTold(wanted: WantedMove): boolean {
+  /** A dry run holds the pod, as `why` says; whether it is to be told now that it would be moved in earnest. */
+  isRehearsalToBeTold(wanted: WantedMove, why: string): boolean {
     const { pod, strategy } = wanted;
-    this.keep(wanted, 'descheduler.dryRun is set');
+    this.keep(wanted, why);
     return this.#told.isToBeTold(keyOf(pod, strategy), 'would move');
   }
 

@@ -1,3 +1,4 @@
+import type { Failover } from '../api/failover.ts';
 import { isActive, isFinished } from '../api/pod-phase.ts';
 import { isReady } from '../kube/conditions.ts';
 import type { Pod } from '../kube/core-v1.ts';
@@ -9,6 +10,7 @@ import type { PlacedPods } from '../placement/placed-pods.ts';
 import type { HealthAges } from './health-ages.ts';
 import type { MoveRecords } from './move-records.ts';
 import type { Mover } from './mover.ts';
+import { whyRehearsed } from './rehearsal.ts';
 import { whyNotMovedAtWill } from './replaceable.ts';
 import { closedMembers } from './silent-members.ts';
 import { illGroups, unhealthyAfterMs } from './unhealthy-in-member.ts';
@@ -22,7 +24,7 @@ export interface IllPodsOptions {
   ages: HealthAges;
   mover: Pick<Mover, 'wasSent'>;
   records: Pick<MoveRecords, 'leftLately'>;
-  /** Have nothing avoided: what stays anyway must not lead new pods elsewhere. */
+  /** Of all workloads, whatever policies say. */
   dryRun: boolean;
   /** Wall clock in ms. */
   clock: () => number;
@@ -36,8 +38,15 @@ export interface IllPodsLook {
   readonly groups: readonly IllGroup[];
   /** Clusters that have to be avoided before pods of `groups` go, so that what comes instead goes to none of them. */
   readonly toAvoid: readonly string[];
+  /** Nothing is avoided: what stays anyway must not lead new pods elsewhere. */
+  readonly isRehearsed: boolean;
   /** All pods are well, and stay so as long as none of them changes. */
   readonly isCalm: boolean;
+}
+
+/** @param all the configuration says that of all moves. */
+export function isIllnessRehearsed(failover: Failover | undefined, all: boolean): boolean {
+  return whyRehearsed('UnhealthyInMember', failover, all) !== undefined;
 }
 
 /** Why a cluster is avoided that pods leave. */
@@ -79,12 +88,14 @@ export class IllPods {
     });
     const groups = illGroups(all, afterMs, (rules.replicas ?? 0) - pods.length);
     const toAvoid = this.#toAvoid(rules.workload, groups);
-    if (!this.#o.dryRun) this.#avoid(first, rules.workload, toAvoid);
+    const isRehearsed = isIllnessRehearsed(rules.failover, this.#o.dryRun);
+    if (!isRehearsed) this.#avoid(first, rules.workload, toAvoid);
     return {
       workload: rules.workload,
       count: pods.length,
       groups,
       toAvoid,
+      isRehearsed,
       isCalm: all.every(({ health }) => health?.isWell === true),
     };
   }

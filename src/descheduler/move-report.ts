@@ -36,10 +36,10 @@ export class MoveReport {
     this.#unanswered = new LRUCache({ ...atMost(REMEMBERED), ttl: SAME_MS, ttlResolution: 0, perf });
   }
 
-  /** It would have been moved, but for the dry run. */
-  pretended({ pod, from, strategy, cause }: WantedMove): void {
+  /** It would have been moved, but for the dry run that `why` speaks of. */
+  rehearsed({ pod, from, strategy, cause }: WantedMove, why: string): void {
     const { events, metrics, logger } = this.#o;
-    const words = `${strategy}: ${cause}; it would be moved now, but descheduler.dryRun is set`;
+    const words = `${strategy}: ${cause}; it would be moved now, but ${why}`;
     events.record(podSubject(pod), 'Normal', 'MoveWanted', words);
     metrics.moves.inc({ strategy, member: from, outcome: 'wanted' });
     logger.info({ pod: keyOf(pod), member: from, strategy }, `a pod would be moved: ${cause}`);

@@ -21,6 +21,7 @@ import type { MovesStop } from './moves-stop.ts';
 import { MovesUnderWay } from './moves-under-way.ts';
 import type { Pacer } from './pacer.ts';
 import { releasedAtOnce, staysByPolicy } from './purge-mode.ts';
+import { whyRehearsed } from './rehearsal.ts';
 import { releasePatch } from './release-patches.ts';
 import { readyOf } from './release-step.ts';
 import type { Releases } from './releases.ts';
@@ -32,7 +33,7 @@ import type { Held, Strategy, WantedMove } from './wanted-move.ts';
 const SLOW_MS = 1_000;
 /** So many times as long as it took nothing of the same controller is tried. */
 const SLOW_RESTS = 20;
-/** Delay between reports of one pod in dry-run mode (ms). */
+/** Between two rehearsals of the same move (ms). */
 const DRY_RUN_MS = 60_000;
 /** Most time the caches need to show an eviction (ms). */
 const CAUGHT_UP_MS = 30_000;
@@ -84,6 +85,8 @@ export class Mover {
   readonly #restsUntil = new LRUCache<string, number>(atMost(REMEMBERED));
   /** The same of one that was given back, while its member is not lost. */
   readonly #gaveBack = new LRUCache<string, number>(atMost(REMEMBERED));
+  /** By UID and strategy, until when the move need not be rehearsed again (monotonic ms). Others may move the pod meanwhile, and this one, too, once it is in earnest. */
+  readonly #rehearsed = new LRUCache<string, number>(atMost(REMEMBERED));
   readonly #rights: MissingRights;
   readonly #live: LivePods;
   readonly #check: MoveCheck;
@@ -156,7 +159,7 @@ export class Mover {
     const found = pod === wanted.pod ? undefined : wanted.recheck(pod);
     if (found === 'notWanted') this.#held.forget(wanted);
     else if (found !== undefined) this.#held.record(wanted, found.why);
-    return found !== undefined;
+    return found !== undefined || this.#wasRehearsed(wanted);
   }
 
   /** Why the pod stays that the strategy wants elsewhere, in words, as far as that was seen when it was tried last. */
@@ -186,13 +189,14 @@ export class Mover {
       return 'workloadHeld';
     }
     let found = await this.#check.look(wanted, signal);
-    if ('live' in found && this.#o.dryRun && wanted.strategy !== 'GangTimedOut') return this.#pretend(wanted);
-    if ('live' in found && (await pacer.turn(from, signal))) {
+    if ('live' in found && this.#whyRehearsed(wanted) === undefined && (await pacer.turn(from, signal))) {
       // While waiting, the member may have recovered, capacity may be taken, or the pod may have changed: an eviction with
       // an outdated version fails, but still uses up the disruption budget for two minutes.
       found = signal.aborted ? { stays: 'notWanted' } : await this.#check.look(wanted, signal);
     }
     if (!('live' in found)) return found.stays === 'notWanted' ? 'notWanted' : this.#hold(wanted, found.stays);
+    const rehearsed = this.#whyRehearsed(wanted);
+    if (rehearsed !== undefined) return this.#rehearse(wanted, rehearsed);
     const { live, set, lost = false } = found;
     const { resourceVersion } = live.metadata;
     const began = this.#o.monotonic();
@@ -286,10 +290,19 @@ export class Mover {
     }
   }
 
-  /** Dry-run mode: reports the move, again from time to time. */
-  #pretend(wanted: WantedMove): MoveOutcome {
-    this.letRest(wanted.pod, DRY_RUN_MS);
-    if (this.#held.isPretenceToBeTold(wanted)) this.#report.pretended(wanted);
+  #whyRehearsed({ pod, strategy }: WantedMove): string | undefined {
+    return whyRehearsed(strategy, this.#o.placed.rulesOf(pod).failover, this.#o.dryRun);
+  }
+
+  #wasRehearsed(wanted: WantedMove): boolean {
+    const until = this.#rehearsed.get(rehearsalOf(wanted)) ?? 0;
+    return until > this.#o.monotonic() && this.#whyRehearsed(wanted) !== undefined;
+  }
+
+  /** Tells of the move, again from time to time. */
+  #rehearse(wanted: WantedMove, why: string): MoveOutcome {
+    this.#rehearsed.set(rehearsalOf(wanted), this.#o.monotonic() + DRY_RUN_MS);
+    if (this.#held.isRehearsalToBeTold(wanted, why)) this.#report.rehearsed(wanted, why);
     return 'held';
   }
 
@@ -298,4 +311,8 @@ export class Mover {
     this.#held.record(wanted, why);
     return ofWorkload === true ? 'workloadHeld' : 'held';
   }
+}
+
+function rehearsalOf({ pod, strategy }: WantedMove): string {
+  return `${pod.metadata.uid ?? ''} ${strategy}`;
 }

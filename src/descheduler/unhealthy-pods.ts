@@ -4,7 +4,7 @@ import { clusterInWords } from '../api/cluster.ts';
 import type { PlacedPods } from '../placement/placed-pods.ts';
 import { ENOUGH_LEFT_MS, PATIENCE_MS } from '../placement/refused-pod.ts';
 import type { HealthAges } from './health-ages.ts';
-import { notWellThere } from './ill-pods.ts';
+import { isIllnessRehearsed, notWellThere } from './ill-pods.ts';
 import type { IllPods, IllPodsLook } from './ill-pods.ts';
 import type { MoveRecords } from './move-records.ts';
 import type { Mover } from './mover.ts';
@@ -25,7 +25,7 @@ export interface UnhealthyPodsOptions {
   records: Pick<MoveRecords, 'withinAnHour'>;
   ill: IllPods;
   ages: HealthAges;
-  /** Nothing is avoided then, nor waited for. */
+  /** Of all workloads, whatever policies say. */
   dryRun: boolean;
   /** Wall clock in ms. */
   clock: () => number;
@@ -57,7 +57,7 @@ export class UnhealthyPods {
     const { mover, ages } = this.#o;
     const { cluster, atMost } = group;
     // In earnest nothing goes before that is so. Without it, a place elsewhere would be asked for while all pods still go to this member.
-    const wouldAvoid = this.#o.dryRun ? look.toAvoid.map(notWellThere) : [];
+    const wouldAvoid = look.isRehearsed ? look.toAvoid.map(notWellThere) : [];
     let left = atMost;
     // One is told why all stay.
     const pods = atMost === 0 ? group.pods.slice(0, 1) : this.#thoseToGo(group, look);
@@ -81,8 +81,8 @@ export class UnhealthyPods {
    * None before all replicas know that the cluster is avoided; and none that came when it was: it went there in spite of that, by the word
    * of somebody who does not ask here, and so would the next one, for ever.
    */
-  #thoseToGo({ cluster, pods }: IllGroup, { workload, toAvoid }: IllPodsLook): readonly Pod[] {
-    if (this.#o.dryRun) return pods;
+  #thoseToGo({ cluster, pods }: IllGroup, { workload, toAvoid, isRehearsed }: IllPodsLook): readonly Pod[] {
+    if (isRehearsed) return pods;
     const now = this.#o.clock();
     const avoided = new Map(this.#o.placed.avoided(workload).map((one) => [one.cluster, one]));
     const isKnown = toAvoid.every((name) => {
@@ -98,12 +98,15 @@ export class UnhealthyPods {
   #recheck(
     live: Pod,
     { cluster, well, wellElsewhere, atMost }: IllGroup,
-    { workload, count }: IllPodsLook,
+    { workload, count, isRehearsed }: IllPodsLook,
     workloadUid: string,
   ): Recheck {
-    const { placed, ages, records } = this.#o;
+    const { placed, ages, records, dryRun } = this.#o;
     if (placed.clusterOf(live.spec.nodeName ?? '') !== cluster || !isIllInMember(live)) return 'notWanted';
-    const afterMs = unhealthyAfterMs(placed.rulesOf(live).failover);
+    const { failover } = placed.rulesOf(live);
+    // In earnest by now, and nothing is avoided yet.
+    if (isIllnessRehearsed(failover, dryRun) !== isRehearsed) return 'notWanted';
+    const afterMs = unhealthyAfterMs(failover);
     const { illForMs } = ages.of(workloadUid, live.metadata.uid ?? '');
     if (afterMs === undefined || illForMs < afterMs) return 'notWanted';
     const ill = `(${illnessOf(live)})`;

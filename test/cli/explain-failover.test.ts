@@ -88,6 +88,12 @@ describe('what the policy says', () => {
     expect(lost({ onHeal: 'LongestRunning', action: 'Replace' }, /Job/)).toBe('replaced after 5m (default)');
   });
 
+  it('of a dry run', () => {
+    const { leaving } = explained({ dryRun: true, cluster: { purgeMode: 'Directly' } });
+    expect(leaving).toMatch(/^Nothing is moved \(dryRun: true\), .* In earnest: Pods are evicted at once/);
+    expect(explained({ dryRun: false }).leaving).toBe(explained().leaving);
+  });
+
   it('of all else', () => {
     const failover = {
       onUnschedulable: { after: '2m' },

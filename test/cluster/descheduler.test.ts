@@ -866,6 +866,38 @@ describe('a taint of effect NoExecute', () => {
   });
 });
 
+test('what a policy only rehearses is told and stays while others go, and goes without a restart when the policy says so', async () => {
+  const [apiVersion, kind, name] = ['apps/v1', 'Deployment', 'tried'];
+  const rehearsal = { resourceSelectors: [{ apiVersion, kind, name }], failover: { dryRun: true } };
+  await host.apply([
+    eastThenWest('5m'),
+    eastThenWest('5m', rehearsal, 'rehearsal'),
+    deployment(namespace, 'web', 2, '100m'),
+    deployment(namespace, name, 2, '100m'),
+  ]);
+  await settled(host, namespace, 'web', { east: 2 });
+  const before = await settled(host, namespace, name, { east: 2 });
+  await edit('east', { clusterTaints: [{ key: 'drained', effect: 'NoExecute' }] });
+  await settled(host, namespace, 'web', { west: 2 });
+  for (const { metadata } of before) {
+    expect(await told(metadata.name, 'MoveWanted')).toMatch(
+      /^TaintNoExecute: member east has taints .* \(drained:NoExecute\); it would be moved now, but its policy says failover\.dryRun: true$/,
+    );
+  }
+  const pods = await podsOf(host, namespace, `app=${name}`);
+  expect(pods.map(({ metadata }) => metadata.uid)).toEqual(before.map(({ metadata }) => metadata.uid));
+  expect(pods.flatMap(({ metadata }) => metadata.annotations?.[RELEASED_ANNOTATION] ?? [])).toEqual([]);
+  const names = new Set(before.map(({ metadata }) => metadata.name));
+  expect(evictions().filter(({ objectRef }) => names.has(objectRef?.name ?? ''))).toEqual([]);
+  const metrics = await (await fetch(`${topology.spillway.url}/metrics`)).text();
+  expect(metrics.split('\n')).toContainEqual(
+    expect.stringMatching(/^spillway_descheduler_moves_total\{.*strategy="TaintNoExecute".*outcome="wanted".*\} 2$/),
+  );
+  const inEarnest = JSON.stringify({ spec: { failover: { dryRun: false } } });
+  await kubectl(host, ['patch', 'placementpolicy', 'rehearsal', '-n', namespace, '--type=merge', '-p', inEarnest]);
+  await settled(host, namespace, name, { west: 2 });
+});
+
 test('a descheduler that is to move nothing says what it would move, in Events and its metric, and writes to no pod', async () => {
   const { spillway, extenderPort = 0 } = topology;
   await host.apply([eastThenWest('5m'), deployment(namespace, 'web', 2, '100m')]);

@@ -52,8 +52,9 @@ test('what is only kept for a status is told nobody', () => {
 });
 
 test('a dry run is what holds a pod, and is told once in a while', () => {
-  expect([held.isPretenceToBeTold(migrated), held.isPretenceToBeTold(migrated)]).toEqual([true, false]);
-  expect(held.why(pod, 'Migrate')).toBe('descheduler.dryRun is set');
+  const why = 'descheduler.dryRun is set';
+  expect([held.isRehearsalToBeTold(migrated, why), held.isRehearsalToBeTold(migrated, why)]).toEqual([true, false]);
+  expect(held.why(pod, 'Migrate')).toBe(why);
 });
 
 test('whatever a member has to do with it, it is one line, and short', () => {

@@ -101,6 +101,20 @@ test('of a member that does not answer none goes when the time is up, nor right 
   expect([evictions(), givenBack()]).toEqual([1, 0]);
 });
 
+test('one whose policy only rehearses moves by now is given back when the time is up, and so are others', async () => {
+  await release('True');
+  const path = '/apis/spillway.dev/v1alpha1/namespaces/shop/placementpolicies/p';
+  room.place('p', {});
+  room.api.edit(path, { spec: { ...(room.api.objects.get(path)?.['spec'] as object), failover: { dryRun: true } } });
+  const { policies } = room.process.view;
+  await room.seen('the policy is known', () => policies.get('shop/p')?.policy?.spec.failover?.dryRun === true);
+  await answers(true);
+  await look();
+  room.now += 10 * MINUTE;
+  await look();
+  expect([evictions(), givenBack()]).toEqual([0, 1]);
+});
+
 test('of a member that is lost one goes where its ReplicaSet can make no other one beside it', async () => {
   await release('False');
   await answers(true, 'west');

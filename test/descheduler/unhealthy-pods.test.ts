@@ -38,11 +38,11 @@ afterEach(async () => {
   await room.close();
 });
 
-async function place(decisionConditions: object, placement: object = TIERS): Promise<void> {
+async function place(decisionConditions: object, placement: object = TIERS, more: object = {}): Promise<void> {
   room.place('p', placement);
   const path = '/apis/spillway.dev/v1alpha1/namespaces/shop/placementpolicies/p';
   const spec = room.api.objects.get(path)?.['spec'] as object;
-  room.api.edit(path, { spec: { ...spec, failover: { application: { decisionConditions } } } });
+  room.api.edit(path, { spec: { ...spec, failover: { application: { decisionConditions }, ...more } } });
   const { resourceVersion } = room.api.objects.get(path)?.metadata ?? {};
   await room.seen(
     'the policy is known',
@@ -487,6 +487,14 @@ describe('what is asked of a pod right before it goes', () => {
       () => room.process.view.policies.get('shop/p')?.policy?.spec.failover === undefined,
     );
     expect(await recheck()).toBe('notWanted');
+  });
+
+  test('whether it is only rehearsed: what avoids no member for that goes in earnest no more, and the other way round', async () => {
+    const { recheck } = await wanted();
+    await place({ tolerationSeconds: 120 }, TIERS, { dryRun: true });
+    expect(await recheck(false)).toBe('notWanted');
+    await place({ tolerationSeconds: 120 });
+    expect(await recheck(false)).toBeUndefined();
   });
 
   test('whether another one is well elsewhere: those in the same member do not count', async () => {

@@ -39,6 +39,7 @@ const NUMEROUS: ReadonlyMap<string, number> = new Map([
   ['vanishing', MANY_PODS],
   ['moves', 25],
   ['gangs', 25],
+  ['rehearsals', 25],
   ['tenants', 15],
 ]);
 /** Where room is short few fill it; some histories have a large workload beside them. */

@@ -14,6 +14,7 @@ import { MACHINES } from './actors/machines.ts';
 import { MIGRATIONS } from './actors/migrations.ts';
 import { MEMBER_OWNERS } from './actors/member-owners.ts';
 import { NETWORKS } from './actors/networks.ts';
+import { POLICIES } from './actors/policies.ts';
 import { REPLICAS } from './actors/replicas.ts';
 import { TENANTS } from './actors/tenants.ts';
 import { USERS } from './actors/users.ts';
@@ -35,6 +36,7 @@ const ACTORS = {
   ...DEPENDENTS,
   ...GANGS,
   ...MIGRATIONS,
+  ...POLICIES,
   ...TENANTS,
   ...CROWDS,
 } satisfies Acts;

@@ -103,6 +103,17 @@ export const RARE_THEMES: Readonly<Record<string, readonly StepKind[]>> = {
     'crash',
     'start',
   ],
+  rehearsals: [
+    'rehearse',
+    'taint-member',
+    'cut',
+    'pods-fall-ill',
+    'create-replicaset',
+    'create-statefulset',
+    'long-rest',
+    'crash',
+    'start',
+  ],
   tenants: [
     'create-resident',
     'cheat',

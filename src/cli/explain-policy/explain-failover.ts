@@ -47,7 +47,10 @@ export function explainFailover({ failover, resourceSelectors }: PlacementPolicy
   return {
     owners: chosen.map((owner) => explainedOwner(owner, failover)),
     causes: explainedCauses(failover),
-    leaving: leavingInWords(failover),
+    leaving:
+      failover?.dryRun === true
+        ? `Nothing is moved (dryRun: true), but gangs that give up and what somebody orders: Event MoveWanted tells what would be. In earnest: ${leavingInWords(failover)}`
+        : leavingInWords(failover),
   };
 }
 

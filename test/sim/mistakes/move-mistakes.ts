@@ -67,4 +67,15 @@ export const MOVE_MISTAKES: readonly Mistake[] = [
       },
     ],
   },
+  {
+    name: 'move-what-is-only-rehearsed',
+    theme: 'rehearsals',
+    edits: [
+      {
+        file: 'descheduler/rehearsal.ts',
+        from: 'failover?.dryRun === true &&',
+        to: 'failover === null &&',
+      },
+    ],
+  },
 ];

@@ -5,6 +5,7 @@ import type { Change, SimObject } from '../sim-cluster.ts';
 import { isOfProgram } from '../sim-process.ts';
 import type { World } from '../world.ts';
 import { MigrationOracle } from './migration-oracle.ts';
+import { RehearsalOracle } from './rehearsal-oracle.ts';
 import type { Report } from './report.ts';
 
 /** What was so a moment ago may be so still in the caches of those who watch late, in ms. */
@@ -21,12 +22,13 @@ export interface MoveFacts {
   readonly ranWhole: (uid: string, at: number) => boolean;
 }
 
-/** I11: a pod that may have begun is moved only for a reason that stands, and replaced unseen only where two do no harm. */
+/** I11: a pod that may have begun is moved only for a reason that stands, not where that is only rehearsed, and replaced unseen only where two do no harm. */
 export class MovesOracle {
   readonly #world: World;
   readonly #report: Report;
   readonly #facts: MoveFacts;
   readonly #migrations = new MigrationOracle();
+  readonly #rehearsals = new RehearsalOracle();
   /** Until when each member was lost, or tainted with effect NoExecute, by its object in the host; Infinity while it is. */
   readonly #lost = new Map<string, number>();
   readonly #lostSince = new Map<string, number>();
@@ -48,6 +50,7 @@ export class MovesOracle {
     const { cluster, object, previous, by, at } = change;
     if (cluster !== this.#world.host) return;
     this.#migrations.changed(change);
+    this.#rehearsals.changed(change);
     if (object['kind'] === 'MemberCluster') this.#member(object, at);
     if (object['kind'] === 'Pod') this.#health(change);
     const isMoved =
@@ -89,12 +92,19 @@ export class MovesOracle {
     const waits = releasedFrom(asPod(object))?.lost === true;
     if (waits && !isLost)
       this.#report('I11', `${by} lets ${object.metadata.name} wait for ${member}, which is not lost`);
+    this.#kept({ object, by, at }, member);
     const isWanted = isTainted || this.#isMigrated(object, member, at);
     if (waits || isWanted || this.#isAlike(object, member, at)) return;
     this.#report(
       'I11',
       `${by} releases ${object.metadata.name} in ${member}, which is not tainted, and others are elsewhere`,
     );
+  }
+
+  /** Nobody ordered it, and its policy has such moves rehearsed. */
+  #kept({ object, by, at }: Pick<Change, 'object' | 'by' | 'at'>, member: string): void {
+    if (this.#rehearsals.keeps(object, at, LATE_MS) && !this.#isMigrated(object, member, at))
+      this.#report('I11', `${by} moves ${object.metadata.name} out of ${member}, which its policy only rehearses`);
   }
 
   /** Its workload is to leave that member. */
@@ -155,6 +165,7 @@ export class MovesOracle {
         this.#report('I11', `${by} evicts ${object.metadata.name} from ${member}, where all of its gang ran`);
       return;
     }
+    this.#kept({ object, by, at }, member);
     // Nothing is known of a pod whose member does not answer: that it is ill, or where others are, is no reason then.
     const isKnown = at - (this.#lostSince.get(member) ?? at) < LOST_AFTER_MS;
     const isIll = isKnown && (this.#isIll(object, member, at) || this.#isAlike(object, member, at));
