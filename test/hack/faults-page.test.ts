@@ -124,6 +124,10 @@ it('stands in docs as it is in the matrix, each with a run that went well', () =
   expect(lines(page)).toEqual(lines(faultsPage(rows, { machine: '', version: '' })));
 });
 
+it('is as long as README says', () => {
+  expect(readFileSync('README.md', 'utf8')).toContain(`in ${String(all.length)} faults`);
+});
+
 it('has a scenario for every other fault', () => {
   const files = readdirSync('test/faults').filter((file) => file.endsWith('.test.ts'));
   const text = files.map((file) => readFileSync(`test/faults/${file}`, 'utf8')).join('');
