@@ -507,6 +507,8 @@ describe.runIf(kubelets.ok)('known wrong results of virtual nodes', () => {
     const ns = 'odd';
     beforeAll(async () => {
       await newNamespace(host, ns);
+      // The member has it as soon as a pod is there.
+      await runPod(host, idle('first', ns, 'played-burst'));
     });
 
     test('volumes without the secret they may have', async () => {
