@@ -1,7 +1,10 @@
 /** One fault: in the words of the table, and who shows what becomes of it. */
 export interface Fault {
   what: string;
-  /** What other tests show about it: in a few words, and where, as `file: part of its title`. Not given: a scenario in test/faults. */
+  /**
+   * What other tests show about it: in a few words, and where, as `file: title`, also of those that come before and that
+   * these need: nothing else is run of the file. Not given: a scenario in test/faults.
+   */
   elsewhere?: { result: string; tests: readonly string[] };
   /** Why nothing shows it on one machine, or yet. */
   not?: string;
@@ -25,7 +28,7 @@ export const FAULTS = {
       result: 'refused; neither touches what is of the other',
       tests: [
         `${CLUSTER}/bad-input.test.ts: a namespace of the member that belongs to another host`,
-        `${CLUSTER}/pods-wrong-results.test.ts: two virtual nodes of one member and two hosts on it`,
+        `${CLUSTER}/pods-wrong-results.test.ts: 6: two virtual nodes of one member and two hosts on it leave each other alone`,
       ],
     },
   },
@@ -40,7 +43,9 @@ export const FAULTS = {
     what: 'one member answers after 30 s',
     elsewhere: {
       result: 'the others are as prompt as before',
-      tests: [`${CLUSTER}/pods-wrong-results.test.ts: a member that answers after 30 s keeps nobody else waiting`],
+      tests: [
+        `${CLUSTER}/pods-wrong-results.test.ts: a member that answers after 30 s keeps nobody else waiting, not even at a start`,
+      ],
     },
   },
   F18: { what: 'somebody else writes to pod and Node all the time' },
@@ -50,7 +55,7 @@ export const FAULTS = {
     elsewhere: {
       result: 'taken into running connections',
       tests: [
-        'test/kube/credentials.test.ts: follows rotated certificates and tokens',
+        'test/kube/credentials.test.ts: follows rotated certificates and tokens, and waits for the second half of a pair',
         `${CLUSTER}/member-cluster.test.ts: takes rotated credentials into the running connection`,
       ],
     },
@@ -60,7 +65,9 @@ export const FAULTS = {
     what: 'the Node is deleted',
     elsewhere: {
       result: 'back within 10 s with the same labels, pods untouched',
-      tests: [`${CLUSTER}/co-tenants.test.ts: a deleted Node is back in a moment`],
+      tests: [
+        `${CLUSTER}/co-tenants.test.ts: a deleted Node is back in a moment, with what others had put on it, and its pods have not noticed`,
+      ],
     },
   },
   F23: { what: 'Events and the status of pods are forbidden in the host' },
@@ -71,11 +78,13 @@ export const FAULTS = {
       result:
         'pods of Deployments are replaced elsewhere, one after the other, others held until an administrator says that nothing runs there; one copy of each once it is back, which one as onHeal says',
       tests: [
-        'test/long/on-heal.test.ts: of what must not run twice never two live, and nothing is run again',
-        `${CLUSTER}/descheduler.test.ts: pods of a Deployment are replaced elsewhere at the set pace, those that must not run twice are held`,
+        'test/long/on-heal.test.ts: of what must not run twice never two live, and nothing is run again; of each other pod one stays when the member is back, as onHeal says',
+        'test/long/large-member-lost.test.ts: while nothing fits elsewhere none is evicted',
+        'test/long/large-member-lost.test.ts: as soon as there is room they follow the set rate within a tenth',
+        `${CLUSTER}/descheduler.test.ts: pods of a Deployment are replaced elsewhere at the set pace, those that must not run twice are held; healed, one copy is left of each`,
         `${CLUSTER}/descheduler.test.ts: that answers again in the middle keeps the pods that are left`,
-        `${CLUSTER}/out-of-service.test.ts: gives all pods up that somebody makes anew, one after the other`,
-        `${CLUSTER}/out-of-service.test.ts: with effect NoExecute`,
+        `${CLUSTER}/out-of-service.test.ts: gives all pods up that somebody makes anew, one after the other; what comes back is ended first, over a kill of the manager`,
+        `${CLUSTER}/out-of-service.test.ts: with effect NoExecute: Kubernetes deletes all at once, and each is gone, though the manager was started in the outage`,
       ],
     },
   },
@@ -85,8 +94,8 @@ export const FAULTS = {
     elsewhere: {
       result: 'Pending with the words of the member, rarer and rarer tries',
       tests: [
-        `${CLUSTER}/pods-refusals.test.ts: refused by the API server`,
-        `${CLUSTER}/pods-refusals.test.ts: nothing loops`,
+        `${CLUSTER}/pods-refusals.test.ts: $name: refused by the API server`,
+        `${CLUSTER}/pods-refusals.test.ts: nothing loops: tries get rarer, and the host is told once`,
       ],
     },
   },
@@ -94,7 +103,7 @@ export const FAULTS = {
     what: 'Pod Security or a webhook of the member refuses the pod',
     elsewhere: {
       result: 'Pending with the words of the member',
-      tests: [`${CLUSTER}/pods-refusals.test.ts: each says within seconds what is wrong`],
+      tests: [`${CLUSTER}/pods-refusals.test.ts: each says within seconds what is wrong, in the words of the member`],
     },
   },
   F29: {
@@ -132,14 +141,16 @@ export const FAULTS = {
     what: 'the member dies in the middle of an exec',
     elsewhere: {
       result: 'the stream ends with an error',
-      tests: [`${CLUSTER}/streams.test.ts: the member dies: streams end`],
+      tests: [
+        `${CLUSTER}/streams.test.ts: the member dies: streams end, new ones are refused in words that name the cluster`,
+      ],
     },
   },
   F40: {
     what: 'the member dies in the middle of `logs -f`',
     elsewhere: {
       result: 'the answer breaks',
-      tests: ['test/kubelet/server.test.ts: stream that breaks breaks the answer'],
+      tests: ['test/kubelet/server.test.ts: a member’s stream that breaks breaks the answer'],
     },
   },
   F41: {
@@ -161,8 +172,9 @@ export const FAULTS = {
     elsewhere: {
       result: 'streams go on',
       tests: [
-        'test/kubelet/server.test.ts: an open stream goes on',
-        'test/long/certificates.test.ts: their renewal disturbs nobody',
+        'test/kubelet/server.test.ts: a new serving certificate is shown to the next connection; an open stream goes on',
+        'test/long/certificates.test.ts: are renewed over and over; streams outlive those that they began with, and work goes on',
+        'test/long/certificates.test.ts: are never used after their end, and their renewal disturbs nobody',
       ],
     },
   },
@@ -171,9 +183,11 @@ export const FAULTS = {
     elsewhere: {
       result: 'leases are neither kept too long nor stolen; nothing is done too early, forgotten or put off',
       tests: [
-        'test/kube/lease-election.test.ts: counts a wall clock that jumped ahead',
-        'test/kube/lease-election.test.ts: whatever its clock says',
-        'test/pods/clock-jumps.test.ts: a wall clock that jumps %s',
+        'test/kube/lease-election.test.ts: counts a wall clock that jumped ahead (a machine that slept) against itself',
+        'test/kube/lease-election.test.ts: takes over from a silent holder only after watching it for the whole duration, whatever its clock says',
+        'test/pods/clock-jumps.test.ts: neither shortens nor lengthens the doubt about a host pod that is missing',
+        'test/pods/clock-jumps.test.ts: hides no deletion that fell out of the queue',
+        'test/pods/clock-jumps.test.ts: puts off no status that waits for a moment',
       ],
     },
   },
@@ -182,7 +196,7 @@ export const FAULTS = {
     elsewhere: {
       result: 'asked again; told with what to do',
       tests: [
-        'test/serving/certificates.test.ts: a denied or deleted request',
+        'test/serving/certificates.test.ts: a denied or deleted request, and a host that cannot be reached, are tried again',
         'test/nodes/node-identity.test.ts: not at all where neither is possible, and says why and what to do',
       ],
     },
@@ -194,8 +208,8 @@ export const FAULTS = {
       result: 'they run and are gone again; namespaces are hashed, without collisions',
       tests: [
         'test/api/namespace-mapping.test.ts: puts the prefix before the name and hashes from 63 characters on',
-        `${CLUSTER}/bad-input.test.ts: names as long as names may be, and full of dots`,
-        `${CLUSTER}/member-events.test.ts: about pods with names as long as a kubelet bears`,
+        `${CLUSTER}/bad-input.test.ts: names as long as names may be, and full of dots: run, are read, told about and gone`,
+        `${CLUSTER}/member-events.test.ts: about pods with names as long as a kubelet bears, in a namespace whose mapped name is cut`,
       ],
     },
   },
@@ -204,7 +218,7 @@ export const FAULTS = {
     elsewhere: {
       result: 'refused, or kept as data',
       tests: [
-        'test/kubelet/routes.test.ts: gives a route or a reason',
+        'test/kubelet/routes.test.ts: gives a route or a reason, and every name in a route is a plain DNS name',
         'test/kubelet/server.test.ts: malformed HTTP, endless headers and half a request do no harm',
         'test/pods/translate-properties.test.ts: keys that name what every object inherits are ordinary keys',
       ],
@@ -225,7 +239,9 @@ export const FAULTS = {
     what: '50 pods that fit the sum of nodes but none of them',
     elsewhere: {
       result: 'not bound; small ones are, at once',
-      tests: [`${CLUSTER}/scheduler-extender.test.ts: stay unbound, hold nothing, and are told why`],
+      tests: [
+        `${CLUSTER}/scheduler-extender.test.ts: stay unbound, hold nothing, and are told why; small ones do not wait behind them`,
+      ],
     },
   },
   F52: { what: 'nodes of the member are cordoned under running pods' },
@@ -233,7 +249,9 @@ export const FAULTS = {
     what: 'the scheduler extender does not answer',
     elsewhere: {
       result: 'pods that need it wait',
-      tests: [`${CLUSTER}/scheduler-extender.test.ts: while Spillway does not answer they wait`],
+      tests: [
+        `${CLUSTER}/scheduler-extender.test.ts: binds the pods that carry its name; while Spillway does not answer they wait`,
+      ],
     },
   },
   F54: { what: 'descheduler and autoscaler work against each other' },
@@ -241,7 +259,9 @@ export const FAULTS = {
     what: 'all members are cut off',
     elsewhere: {
       result: 'nothing is evicted, and it is said how to go on',
-      tests: [`${CLUSTER}/descheduler.test.ts: like all others is taken for a fault on this side: nothing is moved`],
+      tests: [
+        `${CLUSTER}/descheduler.test.ts: like all others is taken for a fault on this side: nothing is moved, and it says how to go on`,
+      ],
     },
   },
   F56: { what: 'most members are cut off at once' },
@@ -260,8 +280,9 @@ export const FAULTS = {
       result:
         'waited for, until an administrator says that it is gone for good; then it goes, and what may remain is named',
       tests: [
-        `${CLUSTER}/leaving.test.ts: waits for a member whose credentials are gone`,
-        `${CLUSTER}/leaving.test.ts: is given up by the word of an administrator`,
+        `${CLUSTER}/leaving.test.ts: is waited for, until an administrator says so by the UID of the MemberCluster`,
+        `${CLUSTER}/leaving.test.ts: is given up by the word of an administrator, with a list of what may remain there`,
+        `${CLUSTER}/leaving.test.ts: leaves nothing once it is back and an administrator takes away what remained`,
       ],
     },
   },
@@ -277,7 +298,7 @@ export const FAULTS = {
     what: 'watch events come twice, late, or in another order',
     elsewhere: {
       result: 'the cache equals the API, nothing is invented',
-      tests: ['test/long/kube-informer.test.ts: the cache equals the API, no delete is missed or invented'],
+      tests: ['test/long/kube-informer.test.ts: %s: the cache equals the API, no delete is missed or invented'],
     },
   },
   F64: { what: 'the name of the member leads nowhere, to a stranger, then elsewhere' },
@@ -286,8 +307,8 @@ export const FAULTS = {
     elsewhere: {
       result: 'that of the pod which was replaced ends, the other stays',
       tests: [
-        `${CLUSTER}/descheduler.test.ts: healed, one copy is left of each`,
-        `${CLUSTER}/out-of-service.test.ts: what comes back is ended first, over a kill of the manager`,
+        `${CLUSTER}/descheduler.test.ts: pods of a Deployment are replaced elsewhere at the set pace, those that must not run twice are held; healed, one copy is left of each`,
+        `${CLUSTER}/out-of-service.test.ts: gives all pods up that somebody makes anew, one after the other; what comes back is ended first, over a kill of the manager`,
       ],
     },
   },
@@ -296,8 +317,8 @@ export const FAULTS = {
     elsewhere: {
       result: 'none is deleted, nothing is written to the member; as Kubernetes has it, all of them are',
       tests: [
-        'test/long/manager-outage.test.ts: pods that were given what they need outlive it',
-        'test/long/manager-outage.test.ts: all pods of a virtual node are deleted at once',
+        'test/long/manager-outage.test.ts: pods that were given what they need outlive it, and nothing is written about their copies afterwards',
+        'test/long/manager-outage.test.ts: as Kubernetes has it, all pods of a virtual node are deleted at once when nobody serves it, whatever budgets say',
       ],
     },
   },
@@ -312,7 +333,17 @@ export const FAULTS = {
       tests: [
         `${CLUSTER}/descheduler.test.ts: that answers again in the middle keeps the pods that are left`,
         'test/long/large-member-lost.test.ts: they stop within 5 s of its recovery',
-        'test/long/on-heal.test.ts: of each other pod one stays when the member is back',
+        'test/long/large-member-lost.test.ts: each pod that was evicted has one in its place, the others are what they were, and all are Ready',
+        'test/long/on-heal.test.ts: of what must not run twice never two live, and nothing is run again; of each other pod one stays when the member is back, as onHeal says',
+      ],
+    },
+  },
+  F70: {
+    what: 'a Deployment under load is moved to another member by hand',
+    elsewhere: {
+      result: 'no request fails, all pods Ready all the time',
+      tests: [
+        'test/long/moved-under-load.test.ts: no request fails, and all pods are Ready all the time, while kubectl spillway move takes them elsewhere',
       ],
     },
   },

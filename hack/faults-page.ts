@@ -10,7 +10,12 @@ export interface FaultRow {
   day?: string;
 }
 
-/** The lines that scenarios of passed tests put into vitest's JSON report, failed tests as such, in order of number. */
+export const NOT_RUN = '**NOT RUN**';
+
+/**
+ * The lines that tests which passed put into vitest's JSON report, scenarios that failed or were skipped as such, in order
+ * of number.
+ */
 export function faultRows(report: unknown): FaultRow[] {
   const { testResults = [] } = report as {
     testResults?: { assertionResults?: { status: string; title: string; meta?: { faults?: FaultRow[] } }[] }[];
@@ -19,48 +24,33 @@ export function faultRows(report: unknown): FaultRow[] {
     .flatMap(({ assertionResults = [] }) => assertionResults)
     .flatMap(({ status, title, meta }): FaultRow[] => {
       if (status === 'passed') return meta?.faults ?? [];
-      if (status !== 'failed') return [];
-      const ids = /^((?:[FI]\d+ ?)+):/.exec(title)?.[1]?.trim().split(' ') ?? ['?'];
-      return ids.map((id) => ({
-        id,
-        what: title.replace(/^[^:]*: /, ''),
-        result: `**${status.toUpperCase()}**`,
-        figures: '',
-      }));
+      const result = status === 'failed' ? '**FAILED**' : NOT_RUN;
+      const ids = /^((?:[FI]\d+ ?)+):/.exec(title)?.[1]?.trim().split(' ') ?? [];
+      return ids.map((id) => ({ id, what: title.replace(/^[^:]*: /, ''), result, figures: '' }));
     });
   return rows.toSorted((a, b) => (a.id < b.id ? -1 : 1));
 }
 
-/**
- * All faults, in order: those of the run, else of an earlier one, those that `other tests show, and those that nothing
- * shows, with the reason.
- */
+/** All faults, in order: those of the run, else of an earlier one; those that nothing shows, with the reason. */
 export function wholeMatrix(
   run: readonly FaultRow[],
   matrix: Readonly<Record<string, Fault>>,
   earlier: readonly FaultRow[] = [],
 ): FaultRow[] {
   return Object.entries(matrix).map(([id, { what, elsewhere, not }]) => {
-    if (elsewhere !== undefined) {
-      const tests = elsewhere.tests.map((test) => test.replace(/^(\S+):/, '`$1`:')).join('; ');
-      const row = joined(run.filter((row) => row.id === id)) ?? measuredBefore(earlier.find((row) => row.id === id));
-      const shown = { id, what, result: elsewhere.result, figures: tests };
-      return row === undefined ? shown : { ...row, ...shown, figures: `${tests}${MEASURED}${row.figures}` };
-    }
     if (not !== undefined) return { id, what, result: 'not run', figures: not };
-    const row = joined(run.filter((row) => row.id === id)) ?? earlier.find((row) => row.id === id);
-    return row === undefined ? { id, what, result: '**NOT RUN**', figures: '' } : { ...row, what };
+    const tests = elsewhere?.tests.map((test) => test.replace(/^(\S+):/, '`$1`:')).join('; ') ?? '';
+    const row = joined(run.filter((row) => row.id === id));
+    if (row !== undefined) return { ...row, what, figures: [tests, row.figures].filter(Boolean).join(MEASURED) };
+    const before = earlier.find((row) => row.id === id);
+    // What tests have shown that the fault does not name any more says nothing of those that it names.
+    const isOfThese = elsewhere === undefined || before?.figures.split(MEASURED)[0] === tests;
+    return before !== undefined && isOfThese ? { ...before, what } : { id, what, result: NOT_RUN, figures: tests };
   });
 }
 
 /** Stands between the tests that show a fault and what they have measured. */
 const MEASURED = '. Measured: ';
-
-/** The line of a page without the tests in it. */
-function measuredBefore(row: FaultRow | undefined): FaultRow | undefined {
-  const [, figures] = row?.figures.split(MEASURED) ?? [];
-  return row === undefined || figures === undefined ? undefined : { ...row, figures };
-}
 
 /** Several tests may show parts of one fault: all figures, and the worst result. */
 function joined(rows: readonly FaultRow[]): FaultRow | undefined {
@@ -83,10 +73,11 @@ export function faultsPage(rows: readonly FaultRow[], about: { machine: string; 
     '',
     'What happens to pods when things break, shown on real API servers with fake nodes (kwok), by killing and stopping',
     'processes and by proxies that lie, stall and fail. Every scenario also requires that no guard had to step in',
-    '([what must never happen](invariants.md)), and "0 writes" is read from the audit logs of both API servers. Where a test of',
-    '`make test` or `make test-long` shows a fault, its file and title stand in the place of figures, and after them what',
-    '`make test-long` measured; where nothing does, the reason. A run of some scenarios (`node dist/hack/test.js faults -- test/faults/lies.test.ts`) replaces their lines; each says',
-    'when it was run, and with the code of which commit. What no scenario thinks of is [what histories are for](histories.md).',
+    '([what must never happen](invariants.md)), and "0 writes" is read from the audit logs of both API servers. Where tests of',
+    '`make test` or `make test-long` show a fault, `make faults` runs these, too: their files and titles stand before what they',
+    'measured. A scenario or a test that was not run, or was skipped, makes its fault **NOT RUN**, and the command fails. A run of some',
+    '(`node dist/hack/test.js faults -- test/faults/lies.test.ts test/cluster/leaving.test.ts`) replaces the lines of faults with a scenario or a test',
+    'in these files; each line says when it was run, and with the code of which commit. What no scenario thinks of is [what histories are for](histories.md).',
     '',
     `The last run: version ${about.version}; ${about.machine}.`,
     '',
@@ -99,7 +90,7 @@ export function faultsPage(rows: readonly FaultRow[], about: { machine: string; 
   return `${lines.join('\n')}\n`;
 }
 
-/** The lines of a page that scenarios wrote. */
+/** The lines of a page that runs wrote. */
 export function rowsOfPage(page: string): FaultRow[] {
   return page.split('\n').flatMap((line) => {
     if (!/^\| [FI]\d/.test(line)) return [];

@@ -11,10 +11,11 @@ import { FAULTS } from './fault-matrix.ts';
 import { ensureBrowser } from './browser.ts';
 import { ensureBinaries } from './binaries.ts';
 import { failedFiles, failedTests, slowestFiles } from './failed-tests.ts';
-import { type FaultRow, faultRows, faultsPage, faultTable, rowsOfPage, wholeMatrix } from './faults-page.ts';
+import { type FaultRow, faultRows, faultsPage, faultTable, NOT_RUN, rowsOfPage, wholeMatrix } from './faults-page.ts';
 import { imageArchive } from './images.ts';
 import { sayOnStderr as say } from './progress.ts';
 import { repositoryRoot } from './repository.ts';
+import { argumentsByProject, shownElsewhere, shownRows } from './shown-faults.ts';
 import { canRunKubelets, installKubeletPackages } from './system-packages.ts';
 import { CONTROL_PLANE_TOOLS, OTHER_VERSIONS, VERSIONED_TOOLS } from './tools.ts';
 
@@ -56,16 +57,21 @@ async function prepareFaults(): Promise<void> {
   for (const kubernetes of OTHER_VERSIONS) await ensureBinaries(VERSIONED_TOOLS, { say, kubernetes });
 }
 
-/** Prints the table of faults and puts its lines into the page. */
-function showFaults(found: readonly FaultRow[]): void {
+/**
+ * Prints the table of faults and puts its lines into the page: of a whole run nothing but its own. Answers what was to be
+ * run and was not.
+ */
+function showFaults(found: readonly FaultRow[]): string[] {
   const commit = commitOfCode();
   const day = [new Date().toISOString().slice(0, 10), ...(commit === undefined ? [] : [commit])].join(', ');
-  const rows = found.map((row) => ({ ...row, day }));
-  console.log(`\n${faultTable(rows)}`);
   const page = join(repositoryRoot(), 'docs/faults.md');
-  const matrix = wholeMatrix(rows, FAULTS, existsSync(page) ? rowsOfPage(readFileSync(page, 'utf8')) : []);
+  const earlier = more.length > 0 && existsSync(page) ? rowsOfPage(readFileSync(page, 'utf8')) : [];
+  const matrix = wholeMatrix(found, FAULTS, earlier).map((row) => ({ ...row, day: row.day ?? day }));
   const machine = `${cpus().length} cores, ${Math.round(totalmem() / 2 ** 30)} GiB, Node.js ${process.version}`;
   writeFileSync(page, faultsPage(matrix, { machine, version: codeVersion(commit) }));
+  const run = matrix.filter(({ id }) => more.length === 0 || found.some((row) => row.id === id));
+  console.log(`\n${faultTable(run)}`);
+  return run.filter(({ result }) => result === NOT_RUN).map(({ id, what }) => `${id} was not run: ${what}`);
 }
 
 /** How many inputs the fuzz tests tried. */
@@ -75,8 +81,14 @@ function inputsIn(report: unknown): number {
   return tests.reduce((sum, { meta }) => sum + (meta?.inputs ?? 0), 0);
 }
 
-/** `files`: those in which something failed. */
-async function runProject(project: string, more: readonly string[]): Promise<Counts & { files: string[] }> {
+interface Run extends Counts {
+  /** Those in which something failed. */
+  files: string[];
+  /** What vitest says in JSON. */
+  report: unknown;
+}
+
+async function runProject(project: string, more: readonly string[]): Promise<Run> {
   const folder = mkdtempSync(join(tmpdir(), 'test-report-'));
   const report = join(folder, 'report.json');
   const root = repositoryRoot();
@@ -93,8 +105,6 @@ async function runProject(project: string, more: readonly string[]): Promise<Cou
       ? (JSON.parse(readFileSync(report, 'utf8')) as Record<string, number | undefined>)
       : {};
     if (project !== 'unit') say(`the slowest files:\n${slowestFiles(result, root, 12).join('\n')}`);
-    const faults = faultRows(result).filter(({ id }) => project === 'faults' || id !== '?');
-    if (project === 'faults' || (project === 'long' && faults.length > 0)) showFaults(faults);
     if (project === 'fuzz') say(`${inputsIn(result)} inputs`);
     const failed = result['numFailedTests'] ?? 0;
     return {
@@ -105,6 +115,7 @@ async function runProject(project: string, more: readonly string[]): Promise<Cou
       failures: failedTests(result, root),
       files: failedFiles(result, root),
       unstable: [],
+      report: result,
     };
   } finally {
     rmSync(folder, { recursive: true, force: true });
@@ -122,6 +133,36 @@ async function runClusters(): Promise<Counts> {
   return { ...first, passed: first.passed + first.failed, failed: 0, failures: [], unstable: first.failures };
 }
 
+/** Runs the scenarios, then what other tests show of faults: all, or those with a test in the files that were asked for. */
+async function runFaults(): Promise<Counts> {
+  const scenarios = await runProject('faults', ['--passWithNoTests', ...more]);
+  const ofTitle = more.some((one) => one.startsWith('-'));
+  const elsewhere = ofTitle ? {} : shownElsewhere(FAULTS, more);
+  const tests = argumentsByProject(elsewhere);
+  if (tests.has('cluster') || tests.has('long')) await prepareClusters();
+  const runs: Run[] = [];
+  for (const [project, args] of tests) runs.push(await runProject(project, args));
+  const reports = runs.map(({ report }) => report);
+  const rows = [
+    // Those of other titles than the one that was asked for are skipped, too.
+    ...faultRows(scenarios.report).filter(({ result }) => !ofTitle || result !== NOT_RUN),
+    ...shownRows(elsewhere, reports, repositoryRoot()),
+    ...reports.flatMap(faultRows).filter(({ id }) => id in elsewhere),
+  ];
+  const notRun = showFaults(rows);
+  const all = [scenarios, ...runs];
+  return {
+    passed: all.reduce((sum, { passed }) => sum + passed, 0),
+    failed: all.reduce((sum, { failed }) => sum + failed, notRun.length),
+    // Of the others nothing is asked but what is named.
+    skipped: scenarios.skipped,
+    failures: [...all.flatMap(({ failures }) => failures), ...notRun],
+    unstable: [],
+  };
+}
+
+const RUNS: Record<string, () => Promise<Counts>> = { cluster: runClusters, faults: runFaults };
+
 const split = process.argv.indexOf('--');
 const projects = process.argv.slice(2, split < 0 ? undefined : split);
 const more = split < 0 ? [] : process.argv.slice(split + 1);
@@ -131,7 +172,7 @@ for (const project of projects) {
   if (project === 'faults') await prepareFaults();
   if (project === 'page') await ensureBrowser(say);
   if (project === 'soak') await ensureBinaries([...CONTROL_PLANE_TOOLS, 'kwok', 'metrics-server'], { say });
-  const counts = project === 'cluster' ? await runClusters() : await runProject(project, more);
+  const counts = await (RUNS[project]?.() ?? runProject(project, more));
   total.passed += counts.passed;
   total.failed += counts.failed;
   total.skipped += counts.skipped;

@@ -505,9 +505,13 @@ describe.runIf(kubelets.ok)('known wrong results of virtual nodes', () => {
 
   describe('12: nothing crashes the program', () => {
     const ns = 'odd';
+    beforeAll(async () => {
+      await newNamespace(host, ns);
+      // The member has it as soon as a pod is there.
+      await runPod(host, idle('first', ns, 'played-burst'));
+    });
 
     test('volumes without the secret they may have', async () => {
-      await newNamespace(host, ns);
       const volumes = [
         { name: 'a', cephfs: { monitors: ['10.0.0.1'] } },
         { name: 'b', rbd: { monitors: ['10.0.0.1'], image: 'image' } },

@@ -150,9 +150,7 @@ const isGoing = ({ metadata }: Pod): boolean => metadata.deletionTimestamp !== u
 /** One pod runs in west, of its ReplicaSet, with its copy, and nothing else is anywhere. */
 async function isMoved(namespace: string): Promise<boolean> {
   const pods = await podsOf(host, namespace);
-  const [east = [], west = []] = await Promise.all(
-    NAMES.map(async (name) => await podsOf(memberOf(name), namespace).catch(() => [])),
-  );
+  const [east = [], west = []] = await Promise.all(NAMES.map((name) => podsOf(memberOf(name), namespace)));
   const copies = new Set(west.map(({ metadata }) => metadata.labels?.['spillway.dev/uid']));
   const isRight = (pod: Pod): boolean =>
     pod.spec.nodeName === 'west' &&
@@ -378,7 +376,7 @@ describe('a line is cut in the middle of a move', () => {
       await wait(CUT_MS - tookMs);
       proxies['west']?.clear();
       await until('nothing is left in west', async () => {
-        const copies = await podsOf(memberOf('west'), namespace).catch(() => []);
+        const copies = await podsOf(memberOf('west'), namespace);
         return copies.length === 0 && (await podsOf(host, namespace)).length === 1;
       });
     });

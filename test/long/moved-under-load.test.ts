@@ -11,6 +11,7 @@ import { type Fields, isReady, newNamespace, pod, untilPod } from '../fixtures/l
 import { fewestReady } from '../fixtures/ready-count.ts';
 import { deployment, policy, policyInUse, settled } from '../fixtures/scheduling.ts';
 import { errorsOf, startTopology, type Topology } from '../fixtures/topology.ts';
+import { measured, seconds } from '../faults/lab.ts';
 
 const can = await canRunKubelets();
 if (!can.ok) console.warn(`real kubelets cannot run here, their tests are skipped: ${can.reason}`);
@@ -69,7 +70,7 @@ describe.runIf(can.ok)('a move under load', () => {
     return (await answer.json()) as Answer;
   }
 
-  test('no request fails, and all pods are Ready all the time, while kubectl spillway move takes them elsewhere', async () => {
+  test('no request fails, and all pods are Ready all the time, while kubectl spillway move takes them elsewhere', async (context) => {
     const eastFirst = { clusterAffinity: { clusterNames: ['east'], overflowAffinities: [{ clusterNames: ['west'] }] } };
     const web = deployment(
       ns,
@@ -145,10 +146,10 @@ describe.runIf(can.ok)('a move under load', () => {
       end.abort();
     }
     await Promise.all(load);
-    const seconds = ((performance.now() - began) / 1_000).toFixed(0);
-    console.log(
-      `${REPLICAS} pods moved in ${seconds} s, ${requests} requests, ${failures.length} failed, ${fewest} Ready at least`,
-    );
+    const took = seconds(performance.now() - began);
+    const figures = `${REPLICAS} pods moved in ${took}, ${requests} requests, ${failures.length} failed, ${fewest} Ready at least`;
+    console.info(figures);
+    measured(context, ['F70'], figures);
     expect(failures).toEqual([]);
     expect(requests).toBeGreaterThan(1_000);
     expect(fewest).toBe(REPLICAS);
