@@ -5,7 +5,7 @@ import { releasedFrom } from '../../src/api/released.ts';
 import type { WorkloadRebalancer } from '../../src/api/workload-rebalancer.ts';
 import { eventsOf, type Fields, isReady, kubectl, read } from '../fixtures/live-pods.ts';
 import { fewestReady } from '../fixtures/ready-count.ts';
-import { deployment, policy, settled, whereAre } from '../fixtures/scheduling.ts';
+import { deployment, policy, policyInUse, settled, whereAre } from '../fixtures/scheduling.ts';
 import { isGoing, isReleased, MovesHarness } from './moves-harness.ts';
 
 /** Pods leave a member that answers: others are Ready elsewhere first. */
@@ -199,9 +199,14 @@ describe('the policy says', () => {
   });
 
   test('Never: it stays, and says so', async () => {
-    await m.inUse(m.rules({ purgeMode: 'Never' }));
-    await host.apply([deployment(namespace, 'web', 1, '100m')]);
+    const { placement, failover } = m.rules({ purgeMode: 'Directly' })['spec'] as Record<string, Fields>;
+    const clusterTolerations = [{ key: 'drained', operator: 'Exists', effect: 'NoExecute', tolerationSeconds: 3 }];
+    const other = policy(namespace, 'other', { ...placement, clusterTolerations }, 'other');
+    await m.inUse(m.rules({ purgeMode: 'Never' }), { ...other, spec: { ...(other['spec'] as Fields), failover } });
+    await policyInUse(host, namespace, 'other');
+    await host.apply(['web', 'other'].map((name) => deployment(namespace, name, 1, '100m')));
     const [only] = await settled(host, namespace, 'web', { east: 1 });
+    const [beside] = await settled(host, namespace, 'other', { east: 1 });
     await m.taint(true);
     const message = await until(
       'it is told',
@@ -210,7 +215,11 @@ describe('the policy says', () => {
           ?.message,
     );
     expect(message).toMatch(/and it stays there for now: its policy says purgeMode: Never$/);
-    expect(m.evictions()).toEqual([]);
+    // It is looked at whenever this one is, which the taint moves seconds later.
+    await settled(host, namespace, 'other', { west: 1 });
+    expect(m.evictions().map(({ objectRef }) => objectRef?.name)).toEqual([beside?.metadata.name]);
+    expect(m.writes('patch')).toEqual([]);
+    expect((await settled(host, namespace, 'web', { east: 1 }))[0]?.metadata.uid).toBe(only?.metadata.uid);
   });
 
   test('nothing, and the Deployment says Recreate: no two run side by side', async () => {
