@@ -75,6 +75,7 @@ up() {
   host apply -f manifests/crds
   host wait --for=condition=Established crd --all --timeout=60s
   host apply -f manifests/rbac.yaml -f manifests/secrets.yaml -f manifests/node-guard.yaml -f manifests/storage.yaml -f manifests/outages.yaml
+  host apply -f manifests/admission/node-taints.yaml
   for part in rbac pod-guard gangs descheduler service; do host apply -f "manifests/scheduler/$part.yaml"; done
   host apply -f manifests/manager.yaml
   host -n "$NAMESPACE" rollout status deployment --timeout=180s

@@ -51,7 +51,14 @@ export interface Spillway {
 /** Puts Spillway's kinds, its namespace and its rights into a host cluster, as its administrator would. */
 export async function installSpillway(host: Cluster): Promise<void> {
   const kinds = readdirSync(join(repositoryRoot(), 'manifests/crds')).map((file) => `crds/${file}`);
-  await applyManifests(host, [...kinds, 'rbac.yaml', 'node-guard.yaml', 'storage.yaml', 'secrets.yaml']);
+  await applyManifests(host, [
+    ...kinds,
+    'rbac.yaml',
+    'node-guard.yaml',
+    'storage.yaml',
+    'secrets.yaml',
+    'admission/node-taints.yaml',
+  ]);
   const established = ['wait', '--for=condition=Established', 'crd/memberclusters.spillway.dev', '--timeout=60s'];
   const result = await host.kubectl(established);
   if (result.code !== 0) throw new Error(result.stderr);

@@ -38,6 +38,7 @@ import { networksApart, type ServiceRange } from './doctor/network-checks.ts';
 import {
   defaultingPresent,
   guardsPresent,
+  NODE_TAINTS,
   movesGranted,
   rightsGranted,
   rightsIn,
@@ -172,6 +173,7 @@ export async function examine(host: Viewer, systemNamespace: string): Promise<Fi
       'storage.yaml',
       ...(answersSchedulers ? ['scheduler/pod-guard.yaml'] : []),
       ...(exchange ? [EXCHANGE] : []),
+      NODE_TAINTS,
     ])),
     ...(await defaulting(host, known.namespaces)),
     ...(await webhooks(host, now)),

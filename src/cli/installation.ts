@@ -66,6 +66,7 @@ export function filesOf({
     'scheduler/descheduler.yaml',
     'scheduler/service.yaml',
     'admission/validation.yaml',
+    'admission/node-taints.yaml',
     ...(exchange ? ['multi-cluster/host.yaml'] : []),
     MANAGER_FILE,
     ...(second ? ['scheduler/second-scheduler.yaml'] : []),

@@ -1,6 +1,9 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { parseAllDocuments } from 'yaml';
 import { expect, test } from 'vitest';
+import { COMBINATIONS } from '../../hack/helm-chart.ts';
+import { DEFAULT_CHOICES, filesOf } from '../../src/cli/installation.ts';
+import { manifestObjects } from '../../src/cli/manifests.ts';
 
 interface Policy {
   kind: string;
@@ -31,4 +34,25 @@ test.each(policies.map((policy) => [policy.metadata.name, policy] as const))(
 
 test('there are such policies', () => {
   expect(policies.length).toBeGreaterThan(2);
+});
+
+test('taints of effect NoExecute are refused in every installation, and no Node is held up by a rule that cannot judge it', () => {
+  for (const chosen of COMBINATIONS)
+    expect(filesOf({ ...DEFAULT_CHOICES, ...chosen })).toContain('admission/node-taints.yaml');
+  expect(manifestObjects('admission/node-taints.yaml')).toMatchObject([
+    {
+      kind: 'ValidatingAdmissionPolicy',
+      metadata: { name: 'spillway-node-taints' },
+      spec: {
+        failurePolicy: 'Ignore',
+        matchConstraints: {
+          resourceRules: [{ apiGroups: [''], apiVersions: ['v1'], operations: ['UPDATE'], resources: ['nodes'] }],
+        },
+      },
+    },
+    {
+      kind: 'ValidatingAdmissionPolicyBinding',
+      spec: { policyName: 'spillway-node-taints', validationActions: ['Deny'] },
+    },
+  ]);
 });

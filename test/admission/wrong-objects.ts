@@ -93,3 +93,41 @@ export const WRONG_MARKS: readonly WrongObject[] = [
     'metadata.labels[spillway.dev/gang]: must be the name of the gang',
   ],
 ];
+
+const AT_ONCE =
+  'Kubernetes would delete all pods there that do not tolerate it, at once, whatever disruption budgets say and whether they fit elsewhere or not. ' +
+  'To have them moved one after the other where they fit: ';
+
+/** Taints that node-taints.yaml refuses: by which words of kubectl, and what is said then. */
+export const WRONG_TAINTS: readonly (readonly [node: string, taint: string, refusal: string])[] = [
+  [
+    'east',
+    'gone:NoExecute',
+    `east is a virtual node: for gone:NoExecute ${AT_ONCE}put the taint into spec.taints of MemberCluster east, or ` +
+      'kubectl taint node east spillway.dev/drain:NoSchedule. ' +
+      'To evict all that budgets let go: kubectl spillway drain east. To keep new pods away: kubectl spillway cordon east',
+  ],
+  [
+    'east-gpu',
+    'gone=x:NoExecute',
+    `east-gpu is a virtual node: for gone:NoExecute ${AT_ONCE}put the taint into spec.taints of MemberCluster east ` +
+      'or of the pool in its spec.virtualNodes, or kubectl taint node east-gpu spillway.dev/drain:NoSchedule. ' +
+      'To evict all that budgets let go: kubectl drain east-gpu. To keep new pods away: kubectl cordon east-gpu',
+  ],
+  [
+    'east',
+    'spillway.dev/drain:NoExecute',
+    'To have them moved one after the other where they fit: kubectl taint node east spillway.dev/drain:NoSchedule.',
+  ],
+  // Only while a node is not Ready Kubernetes says so itself.
+  [
+    'east',
+    'node.kubernetes.io/unreachable:NoExecute',
+    'east is a virtual node: for node.kubernetes.io/unreachable:NoExecute Kubernetes would delete all pods there',
+  ],
+  [
+    'east',
+    'node.kubernetes.io/not-ready:NoExecute',
+    'east is a virtual node: for node.kubernetes.io/not-ready:NoExecute Kubernetes would delete all pods there',
+  ],
+];

@@ -141,7 +141,7 @@ const webhook = (caBundle: string): object => ({
   ],
 });
 const guardsOf = (kind: string): object[] =>
-  ['rbac.yaml', 'node-guard.yaml', 'storage.yaml', 'scheduler/pod-guard.yaml']
+  ['rbac.yaml', 'node-guard.yaml', 'storage.yaml', 'scheduler/pod-guard.yaml', 'admission/node-taints.yaml']
     .flatMap((file) => manifestsOf(file) ?? [])
     .filter((one) => one.kind === kind);
 
@@ -419,6 +419,17 @@ const BROKEN: Record<string, Breakage> = {
     check: 'members',
     says: /east: ServicesExchanged is False \(ExchangeRightMissing\): It refuses it\./,
     fix: /join --exchange-services/,
+  },
+  'nothing keeps people from emptying a member by a taint': {
+    do: (one) => {
+      one.lists[BINDINGS] = (guardsOf('ValidatingAdmissionPolicyBinding') as { metadata: { name: string } }[]).filter(
+        ({ metadata }) => metadata.name !== 'spillway-node-taints',
+      );
+    },
+    check: 'guards',
+    verdict: 'warning',
+    says: /^kubectl taint with effect NoExecute is taken on virtual nodes, .* \(not there: ValidatingAdmissionPolicyBinding spillway-node-taints\)$/,
+    fix: /^kubectl apply -f manifests\/admission\/node-taints\.yaml$/,
   },
   'somebody has tainted a virtual node with NoExecute': {
     do: (one) =>

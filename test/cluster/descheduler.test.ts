@@ -750,6 +750,9 @@ describe('a taint of effect NoExecute', () => {
     await settled(host, namespace, 'db', { east: 1 });
     await settled(host, namespace, 'lingers', { east: 1 });
     await settled(host, namespace, 'work', { east: 1 });
+    // That would have all pods deleted at once.
+    const byHand = await host.kubectl(['taint', 'node', 'east', 'drained:NoExecute']);
+    expect(byHand.stderr).toContain('put the taint into spec.taints of MemberCluster east, or kubectl');
     const tainted = Date.now();
     await edit('east', { taints: [drained] });
     await settled(host, namespace, 'web', { west: 4 });

@@ -16,6 +16,7 @@ import {
   namespace,
   policy,
   WRONG_MARKS,
+  WRONG_TAINTS,
 } from '../admission/wrong-objects.ts';
 import { rawPolicy } from '../placement/policies.ts';
 import { WRONG_POLICIES } from '../placement/wrong-policies.ts';
@@ -30,6 +31,7 @@ beforeAll(async () => {
   host = await startCluster(workspace, { name: 'host', components: 'api-only' });
   for (const { resource } of KINDS) await host.apply(file(`crds/${resource.group}_${resource.plural}.yaml`));
   await host.apply(file('admission/validation.yaml'));
+  await host.apply(file('admission/node-taints.yaml'));
   await host.apply([
     { apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'shop' } },
     { apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name: 'default', namespace: 'shop' } },
@@ -110,6 +112,83 @@ describe('taken', () => {
       (await host.kubectl(['label', 'namespace', 'old', '--overwrite', 'spillway.dev/burst=no'])).stderr,
     ).toContain('metadata.labels[spillway.dev/burst]: must be');
     expect((await host.kubectl(['label', 'namespace', 'old', 'spillway.dev/burst-'])).stderr).toBe('');
+  });
+});
+
+describe('a taint of effect NoExecute', () => {
+  const OUT_OF_SERVICE = 'node.kubernetes.io/out-of-service=nodeshutdown:NoExecute';
+  const labels = { 'spillway.dev/member': 'east' };
+  /** Each with its provider ID, and whether it is Ready. */
+  const nodes: Record<string, { providerID?: string; labels?: object; ready?: string }> = {
+    east: { providerID: 'spillway://east/east', labels },
+    'east-gpu': { providerID: 'spillway://east/east-gpu', labels },
+    unlabelled: { providerID: 'spillway://unlabelled/unlabelled' },
+    'without-id': { labels: { 'spillway.dev/member': 'without-id' } },
+    unready: { providerID: 'spillway://unready/unready', labels, ready: 'Unknown' },
+    labelled: { providerID: 'cloud:///i-1', labels },
+    real: {},
+  };
+  const taint = async (node: string, ...words: string[]): Promise<{ stderr: string; code: number }> =>
+    await host.kubectl(['taint', 'node', node, ...words]);
+  const tried = async (node: string, what: string) => await taint(node, what, '--dry-run=server');
+  const REFUSED = 'is a virtual node: for gone:NoExecute Kubernetes would delete all pods there';
+  const untilInForce = async (): Promise<void> => {
+    await until('the rule is in force', async () => (await tried('east', 'gone:NoExecute')).code === 1);
+  };
+
+  beforeAll(async () => {
+    for (const [name, { providerID, labels: marks = {}, ready = 'True' }] of Object.entries(nodes)) {
+      const spec = providerID === undefined ? {} : { providerID };
+      await host.apply([{ apiVersion: 'v1', kind: 'Node', metadata: { name, labels: marks }, spec }]);
+      const conditions = [{ type: 'Ready', status: ready }];
+      await host.api.call('PATCH', `/api/v1/nodes/${name}/status`, { status: { conditions } });
+    }
+    await untilInForce();
+  });
+
+  test.each<readonly [node: string, taint: string, words: string]>([
+    ...WRONG_TAINTS,
+    ['unlabelled', 'gone:NoExecute', 'spec.taints of MemberCluster unlabelled, or kubectl'],
+    ['without-id', 'gone:NoExecute', 'spec.taints of MemberCluster without-id, or kubectl'],
+    ['unready', 'gone:NoExecute', 'unready is a virtual node'],
+  ])('is refused on a virtual node, with what to do instead: %s %s', async (node, what, words) => {
+    const { stderr, code } = await taint(node, what);
+    expect(code).toBe(1);
+    expect(stderr).toContain(
+      `Error from server (Forbidden): nodes "${node}" is forbidden: ValidatingAdmissionPolicy 'spillway-node-taints'`,
+    );
+    expect(stderr).toContain(words);
+  });
+
+  test.each([
+    ['east', 'gone:NoSchedule'],
+    ['east', 'gone:PreferNoSchedule'],
+    ['east', 'spillway.dev/drain:NoSchedule'],
+    ['east', OUT_OF_SERVICE],
+    ['unready', OUT_OF_SERVICE],
+    ['unready', 'node.kubernetes.io/unreachable:NoExecute'],
+    ['unready', 'node.kubernetes.io/not-ready:NoExecute'],
+    ['labelled', 'gone:NoExecute'],
+    ['real', 'gone:NoExecute'],
+  ])('keeps nobody from anything else: %s %s', async (node, what) => {
+    expect(await tried(node, what)).toMatchObject({ code: 0, stderr: '' });
+  });
+
+  test('that is there keeps nobody from changing the rest, and who wants one takes the rule away', async () => {
+    const well = { code: 0, stderr: '' };
+    await host.kubectl(['delete', 'validatingadmissionpolicybinding', 'spillway-node-taints']);
+    await until('the rule is gone', async () => (await taint('east', 'gone=x:NoExecute')).code === 0);
+    await host.apply(file('admission/node-taints.yaml'));
+    await until('the rule is back', async () => (await tried('east', 'other:NoExecute')).code === 1);
+    expect(await host.kubectl(['label', 'node', 'east', 'disk=fast'])).toMatchObject(well);
+    expect(await host.kubectl(['cordon', 'east'])).toMatchObject(well);
+    expect(await taint('east', 'other:NoSchedule')).toMatchObject(well);
+    expect(await taint('east', OUT_OF_SERVICE)).toMatchObject(well);
+    // Other pods tolerate another value.
+    const another = await taint('east', 'gone=y:NoExecute', '--overwrite');
+    expect(another.stderr).toContain(REFUSED);
+    expect(await taint('east', 'gone-')).toMatchObject(well);
+    expect((await tried('east', 'gone=x:NoExecute')).stderr).toContain(REFUSED);
   });
 });
 

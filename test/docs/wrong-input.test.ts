@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { FOREIGN_SELECTORS, WRONG_MARKS } from '../admission/wrong-objects.ts';
+import { FOREIGN_SELECTORS, WRONG_MARKS, WRONG_TAINTS } from '../admission/wrong-objects.ts';
 import { NAME_REFUSAL, WRONG_MEMBER_NAMES, WRONG_MEMBERS } from '../api/wrong-members.ts';
 import { WRONG_MIGRATIONS } from '../api/wrong-migrations.ts';
 import { WRONG_MODES } from '../api/wrong-modes.ts';
@@ -85,6 +85,15 @@ it('the page of wrong input lists everything wrong that tests apply, with what i
     ...table(
       'what is applied',
       WRONG_MARKS.map(([what, , words]) => [what, words]),
+    ),
+    '## Taints of virtual nodes',
+    '',
+    'On a virtual node a taint of effect NoExecute would end all pods there at once. `manifests/admission/node-taints.yaml` refuses it;',
+    'what is done [instead](../concepts/failover.md#by-hand-it-is-refused).',
+    '',
+    ...table(
+      'after `kubectl taint node`',
+      WRONG_TAINTS.map(([node, taint, words]) => [code(`${node} ${taint}`), words] as const),
     ),
     '## Service account modes',
     '',

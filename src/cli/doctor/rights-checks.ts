@@ -6,6 +6,8 @@ import type { Manifest } from './manifests.ts';
 const RIGHTS = 'reference/rights.md';
 /** More missing rights than these are counted only. */
 const MOST_NAMED = 6;
+/** Keeps people from something, not the manager. */
+export const NODE_TAINTS = 'admission/node-taints.yaml';
 
 /** One right of an account, in the words of a SubjectAccessReview. */
 export interface Right {
@@ -69,7 +71,7 @@ function inWords({ verb, group, resource, subresource, namespace }: Right): stri
   return `${verb} ${group === '' ? path : `${path}.${group}`}${namespace === '' ? '' : ` in ${namespace}`}`;
 }
 
-/** Policies of the API server that hold the manager to its task, by file below manifests/. */
+/** Policies of the API server that hold the manager to its task, and people off virtual nodes, by file below manifests/. */
 export function guardsPresent(
   files: ReadonlyMap<string, readonly Manifest[]>,
   found: { policies: readonly KubeObject[]; bindings: readonly KubeObject[] },
@@ -87,9 +89,18 @@ export function guardsPresent(
         : [],
     );
     if (missing.length === 0) return [];
-    return [failed(check, `not there: ${missing.join(', ')}`, `kubectl apply -f manifests/${file}`, 'security.md')];
+    const says = `not there: ${missing.join(', ')}`;
+    const fix = `kubectl apply -f manifests/${file}`;
+    return [file === NODE_TAINTS ? taintsUnguarded(says, fix) : failed(check, says, fix, 'security.md')];
   });
   return findings.length > 0 ? findings : [ok(check, 'the policies that hold the manager to its task are there')];
+}
+
+/** Everything works without it, and somebody may have meant it. */
+function taintsUnguarded(says: string, fix: string): Finding {
+  const what =
+    'kubectl taint with effect NoExecute is taken on virtual nodes, and has Kubernetes delete all pods there at once';
+  return warning('guards', `${what} (${says})`, fix, 'concepts/failover.md');
 }
 
 /** Namespaces that opted in need somebody who gives their pods what they need to leave. @param defaulting whether anybody does */
