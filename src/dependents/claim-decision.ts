@@ -26,7 +26,7 @@ export interface ClaimFacts extends HostClaim {
   answer: ClaimAnswer | undefined;
   /** The namespace of the member where pods that use it go, or the one where a pod is that asks. */
   place: string | undefined;
-  /** A pod on a virtual node of the member uses it. */
+  /** A pod of the host on a virtual node of the member uses it, which neither is going nor has ended. */
   wanted: boolean;
   /** What override policies make of it, should it be made. */
   plan: () => ClaimPlan;

@@ -1,5 +1,6 @@
 import type { Logger } from 'pino';
 import { hostKeyOf } from '../api/host-key.ts';
+import { isActive } from '../api/pod-phase.ts';
 import { HOST_UID_ANNOTATION } from '../api/marks.ts';
 import type { PersistentVolumeClaim } from '../kube/volumes.ts';
 import type { Pod } from '../kube/core-v1.ts';
@@ -28,6 +29,8 @@ import type { VolumePlaces } from './volume-places.ts';
 export interface MemberClaimsOptions extends ClaimWriterOptions {
   hostClaims: HostClaims;
   home: () => ClaimHome;
+  /** The pod of the host on a virtual node of the member; undefined: there is none any more. */
+  hostPod: (podKey: string) => Pod | undefined;
   /** A pod that was not ready may be so now, or for another reason. */
   onReady: (podKey: string) => void;
   mayWrite: () => boolean;
@@ -234,9 +237,15 @@ export class MemberClaims {
       knowledge: isHere ? this.#knowledge(volume.namespace) : { known: true },
       answer: said !== undefined && said.uid === volume?.claimUid ? said.answer : undefined,
       place,
-      wanted: this.#users.has(key),
+      wanted: this.#isWanted(key),
       plan: (): ClaimPlan => planClaim(host.claim, this.#o.overrides),
     };
+  }
+
+  /** One whose pod is gone or has ended, while its copy may still be in the member, needs no claim that was made since. */
+  #isWanted(key: string): boolean {
+    const pods = [...(this.#users.get(key) ?? [])].map((podKey) => this.#o.hostPod(podKey));
+    return pods.some((pod) => pod !== undefined && isActive(pod));
   }
 
   #copySeen(copy: CopyRecord): void {

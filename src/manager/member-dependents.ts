@@ -108,6 +108,7 @@ export class MemberDependents implements DependentsPort {
       host: services.host,
       hostClaims: services.hostClaims,
       home: () => this.#homeOfClaims(),
+      hostPod: options.hostPod,
       openCreationMs: OPEN_CREATION_MS,
       confirmIdentity: async (signal) => await connection.confirmIdentity(signal),
       overrides: { ...overrides, podIdentities: (podKey, uid) => this.#podIdentities(podKey, uid) },

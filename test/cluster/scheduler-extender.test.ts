@@ -397,6 +397,8 @@ describe('a member that refuses pods', () => {
   const eastThenWest = {
     clusterAffinity: { clusterNames: ['east'], overflowAffinities: [{ clusterNames: ['west'] }] },
   };
+  /** Of a node that never comes: longer than one policy says, and shorter than another one. */
+  const LEAD_SECONDS = 15;
   const refusedIn = (pods: readonly Pod[]): Pod[] =>
     pods.filter((one) => condition(one, 'spillway.dev/Mirrored')?.reason === 'MemberQuotaExceeded');
 
@@ -441,21 +443,35 @@ describe('a member that refuses pods', () => {
     expect(await podsOf(topology.member('east').cluster, 'next')).toEqual([]);
   });
 
-  test('a pod that is left Pending makes way after tryNextAfter, or onUnschedulable.after, and runs in the next tier', async () => {
+  test('a pod that is left Pending makes way after tryNextAfter, or onUnschedulable.after, or when no elastic node came in its time, and runs in the next tier', async () => {
     await outgrowing('pending');
     await grantEvictions();
+    const resources = { cpu: '32', memory: '64Gi', pods: '10' };
+    await elasticInEast([
+      { name: 'late', resources, maxNodes: 1, leadTimeSeconds: LEAD_SECONDS, nodeLabels: { pool: 'late' } },
+    ]);
+    onTestFinished(async () => await elasticInEast(null));
     const clusterAffinity = { ...eastThenWest.clusterAffinity, tryNextAfter: '5s' };
-    const { spec, ...lone } = policy('pending', 'lone', eastThenWest, 'lone');
+    const unschedulable = (name: string, after: string): Fields => {
+      const { spec, ...rest } = policy('pending', name, eastThenWest, name);
+      return { ...rest, spec: { ...(spec as Fields), failover: { onUnschedulable: { after } } } };
+    };
     await host.apply([
       policy('pending', 'next', { clusterAffinity, onRefusal: 'TryNext' }, 'web'),
-      { ...lone, spec: { ...(spec as Fields), failover: { onUnschedulable: { after: '5s' } } } },
-      deployment('pending', 'web', 1, '100m'),
-      deployment('pending', 'lone', 1, '100m'),
+      unschedulable('hasty', '5s'),
+      unschedulable('patient', '20s'),
+      ...['web', 'hasty', 'patient'].map((name) => deployment('pending', name, 1, '100m')),
     ]);
+    /** The time of the tier, that of the node, that of the policy, in ms; and 10 s as after any refusal. */
+    const least: Readonly<Record<string, number>> = {
+      web: 15_000,
+      hasty: (LEAD_SECONDS + 10) * 1_000,
+      patient: 30_000,
+    };
     /** By name of the pod, since when the member has no node for it, in ms. */
     const unscheduled = new Map<string, number>();
     await until(
-      'both pods run in west',
+      'all pods run in west',
       async () => {
         const pods = await podsOf(host, 'pending');
         for (const one of pods) {
@@ -463,7 +479,7 @@ describe('a member that refuses pods', () => {
           if (since !== undefined) unscheduled.set(one.metadata.name, Date.parse(since));
         }
         const running = pods.filter(({ spec, status }) => spec.nodeName === 'west' && status?.phase === 'Running');
-        return running.length === 2 && pods.length === 2;
+        return running.length === 3 && pods.length === 3;
       },
       { timeoutMs: 90_000, intervalMs: 200 },
     );
@@ -474,9 +490,9 @@ describe('a member that refuses pods', () => {
     expect(evictions.length).toBeGreaterThan(0);
     for (const { objectRef, responseStatus, requestReceivedTimestamp } of evictions) {
       expect(responseStatus?.code).toBe(201);
-      const waited = Date.parse(requestReceivedTimestamp) - (unscheduled.get(objectRef?.name ?? '') ?? Number.NaN);
-      // The time of the tier, and 10 s as after any refusal.
-      expect(waited).toBeGreaterThanOrEqual(15_000);
+      const { name = '' } = objectRef ?? {};
+      const waited = Date.parse(requestReceivedTimestamp) - (unscheduled.get(name) ?? Number.NaN);
+      expect(waited, name).toBeGreaterThanOrEqual(least[name.split('-')[0] ?? ''] ?? Infinity);
     }
     const told = await until('it is told why', async () => {
       const events = await eventsOf(host, 'pending', evicted[0] ?? '');
@@ -597,6 +613,11 @@ describe('a member that refuses pods', () => {
   async function refusing(namespace: string): Promise<void> {
     const quota = { metadata: { name: 'small', namespace }, spec: { hard: { 'requests.cpu': '1' } } };
     await growing(namespace, '4', 'exceeded quota: small', { apiVersion: 'v1', kind: 'ResourceQuota', ...quota });
+  }
+
+  async function elasticInEast(elastic: readonly object[] | null): Promise<void> {
+    const patch = JSON.stringify({ spec: { capacity: { elastic } } });
+    await kubectl(host, ['patch', 'membercluster', 'east', '--type=merge', '-p', patch]);
   }
 
   /** A namespace of the host that has one in east as well, for whose pods no node there is large enough. */

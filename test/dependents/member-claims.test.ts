@@ -24,6 +24,8 @@ let claims: MemberClaims;
 let events: string[];
 let ready: string[];
 let frozen: boolean;
+/** The pod of the host as it is there. */
+let hostPod: Pod | undefined;
 /** Another cluster answers in the member's place. */
 let another: boolean;
 /** How namespaces are mapped. */
@@ -33,6 +35,7 @@ let stop: () => Promise<void>;
 beforeEach(async () => {
   [api, member, events, ready, frozen, another] = [new MemoryApi(), new FakeMember(), [], [], false, false];
   prefix = 't-';
+  hostPod = POD;
   server = await serveMemoryApi(api);
   post('/apis/storage.k8s.io/v1/storageclasses', storageClass());
   start();
@@ -54,6 +57,7 @@ function start(): void {
     copies: member,
     confirmIdentity: () => Promise.resolve(!another),
     home: () => HOME,
+    hostPod: () => hostPod,
     memberNamespaceOf: (namespace) => `${prefix}${namespace}`,
     ensureNamespace: (namespace) => Promise.resolve({ namespace: `${prefix}${namespace}` }),
     onReady: (podKey) => void ready.push(podKey),
@@ -144,6 +148,24 @@ it('takes a pod of the same name for another one, which may use other claims', a
   // Its successor was there before anybody saw that no copy of it was left.
   claims.track(POD);
   choose();
+  await bind();
+  await whenReady();
+});
+
+it.each<[string, Pod | undefined]>([
+  ['is gone', undefined],
+  ['is being deleted', { ...POD, metadata: { ...POD.metadata, deletionTimestamp: '2026-01-01T00:00:00Z' } }],
+  ['has ended', { ...POD, status: { phase: 'Failed' } }],
+])('binds no claim for a pod that %s, whose copy may still be in the member, but for one that runs', async (_, one) => {
+  hostPod = one;
+  claims.track(POD);
+  // Another one of that name: where it is to be is for the scheduler to say.
+  post(CLAIMS, hostClaim());
+  await eventually(() => expect(claims.require(POD, 't-shop')).toMatchObject({ ready: false, pending: true }));
+  await moment(300);
+  expect(volume()).toBeUndefined();
+  hostPod = POD;
+  claims.resync();
   await bind();
   await whenReady();
 });

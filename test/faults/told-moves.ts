@@ -2,6 +2,7 @@ import type { WatchEvent } from '../../hack/api-access.ts';
 
 /** A pod that was moved, as its Event tells it; `from` is the message where that has other words. */
 interface ToldMove {
+  readonly pod: string;
   /** Wall clock in ms when it was heard of. */
   at: number;
   from: string;
@@ -12,7 +13,7 @@ interface ToldMove {
 interface Told {
   reason?: string;
   message?: string;
-  involvedObject: { kind?: string };
+  involvedObject: { kind?: string; name?: string };
 }
 
 const WANTED_ELSEWHERE = /^it is in (?:member )?(\S+) \(.*\), and (?:member )?(\S+) would take it for /;
@@ -35,7 +36,17 @@ export class ToldMoves {
     const words = WORDS[reason];
     if ((type !== 'ADDED' && type !== 'MODIFIED') || involvedObject.kind !== 'Pod' || words === undefined) return;
     const [, from = message, to] = words.exec(message) ?? [];
-    this.all.push({ at: Date.now(), from, to });
+    this.all.push({ pod: involvedObject.name ?? '', at: Date.now(), from, to });
+  }
+
+  /** Those for a better place. */
+  get byRules(): ToldMove[] {
+    return this.all.filter(({ to }) => to !== undefined);
+  }
+
+  /** Those that only had to leave. */
+  get forTaints(): ToldMove[] {
+    return this.all.filter(({ to }) => to === undefined);
   }
 
   /**

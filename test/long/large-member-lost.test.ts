@@ -29,7 +29,10 @@ const NOTHING_FITS_MS = 30_000;
 const STOP_MS = 5_000;
 /** What is in east, and what its budget says of pods that are not Ready, as those of a lost member are. */
 const IN_EAST = { free: 1_300, let: 300, kept: 200, met: 200 };
-/** In west from the beginning, under one budget with `met`. */
+/**
+ * In west from the beginning, under one budget with `met`. Those of the lost member count as not healthy from the cut on, so whatever goes there
+ * takes nothing from that budget: it would if one in west went, or one that came there.
+ */
 const IN_WEST = 100;
 const TOTAL = Object.values(IN_EAST).reduce((sum, one) => sum + one, 0);
 const PATIENT = { timeoutMs: 900_000, intervalMs: 1_000 };
@@ -260,9 +263,12 @@ describe(`a member with ${String(TOTAL)} pods is lost`, () => {
         `${String(round.length)}; fewest healthy of the ${String(IN_WEST)} that budget met asks for: ${String(fewestHealthy)}`,
     );
     expect(round).toEqual([]);
+    // Nobody that is well: neither one that was in west, nor one that came in the place of another.
+    expect([...evicted].filter((name) => !before.has(name ?? ''))).toEqual([]);
     expect(byTier(done)['kept']).toBe(0);
     expect(byTier(budgets)['kept']).toBeGreaterThan(0);
     for (const tier of ['free', 'let', 'met']) expect(byTier(done)[tier]).toBeGreaterThan(0);
+    // Nor did any of them cease to be Ready meanwhile.
     expect(fewestHealthy).toBeGreaterThanOrEqual(IN_WEST);
   });
 });
