@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import type { AuditEvent } from '../../hack/audit-log.ts';
 import type { Cluster } from '../../hack/cluster.ts';
 import { freePort } from '../../hack/addresses.ts';
@@ -14,10 +14,11 @@ import {
   waitReady,
 } from '../../hack/spillway.ts';
 import { until } from '../../hack/until.ts';
-import { GANG_LABEL, MOVES_STOPPED_ANNOTATION, RELEASED_ANNOTATION } from '../../src/api/marks.ts';
+import { MOVES_STOPPED_ANNOTATION, RELEASED_ANNOTATION } from '../../src/api/marks.ts';
 import type { MemberCluster } from '../../src/api/member-cluster.ts';
-import type { WorkloadPlacement } from '../../src/api/workload-placement.ts';
+import type { PlacementPolicy } from '../../src/api/placement-policy.ts';
 import type { Node, Pod } from '../../src/kube/core-v1.ts';
+import { gang, withClaim } from '../fixtures/bound-workloads.ts';
 import type { FaultProxy } from '../fixtures/fault-proxy.ts';
 import {
   eventsOf,
@@ -36,7 +37,10 @@ import {
   burstSpec,
   deployment,
   LOCAL_PREFIX,
+  placementOf,
   policy,
+  policyInUse,
+  scale,
   schedulingMessage,
   settled,
   whereAre,
@@ -48,6 +52,8 @@ let topology: Topology;
 let host: Cluster;
 const proxies = new Map<string, FaultProxy>();
 let disks: Provisioner | undefined;
+/** The one node of the host. */
+const LOCAL_NODE = `${LOCAL_PREFIX}-0`;
 /** Of the configuration, per member. */
 const MOVES_PER_SECOND = 2;
 const NAMES = ['east', 'west'];
@@ -145,6 +151,16 @@ function eastThenWest(after: string, more: Fields = {}, name = 'all'): Fields {
   return { ...rest, spec: { ...(spec as Fields), resourceSelectors: selectors, failover, ...more } };
 }
 
+const DIVIDED = { replicaSchedulingType: 'Divided', replicaDivisionPreference: 'Weighted' };
+
+function byWeight(east: number, west: number): Fields {
+  const staticWeightList = Object.entries({ east, west }).map(([name, weight]) => ({
+    targetCluster: { clusterNames: [name] },
+    weight,
+  }));
+  return { replicaScheduling: { ...DIVIDED, weightPreference: { staticWeightList } } };
+}
+
 function evictions(): AuditEvent[] {
   return host
     .auditEvents()
@@ -154,6 +170,10 @@ function evictions(): AuditEvent[] {
 
 /** Those that were carried out. A pod that changed just then is looked at again (409); one that its budget keeps, too (429). */
 const carriedOut = (): AuditEvent[] => evictions().filter(({ responseStatus }) => (responseStatus?.code ?? 0) < 300);
+
+/** Of them those of pods of that app. */
+const movesOf = (app: string): AuditEvent[] =>
+  carriedOut().filter(({ objectRef }) => objectRef?.name?.startsWith(`${app}-`));
 
 const goingFrom = (pods: readonly Pod[], node: string): Pod[] =>
   pods.filter(({ metadata, spec }) => metadata.deletionTimestamp !== undefined && spec.nodeName === node);
@@ -167,6 +187,16 @@ async function told(name: string, reason: string): Promise<string> {
     },
     PATIENT,
   );
+}
+
+/** What the record of the Deployment tells of its moves is that, by strategy. */
+async function toldOfMoves(name: string, counts: Record<string, number>): Promise<void> {
+  await until(`moves of ${name} are written down: ${JSON.stringify(counts)}`, async () => {
+    const { moves = [] } = (await placementOf(host, namespace, name))?.status ?? {};
+    const found: Record<string, number> = {};
+    for (const { strategy, count } of moves) found[strategy] = (found[strategy] ?? 0) + count;
+    return isDeepStrictEqual(found, counts);
+  });
 }
 
 /** What is told on a pod of that app, whose words are so. */
@@ -200,31 +230,6 @@ function alone(): Fields {
   return { ...pod('alone', namespace, burstSpec('100m', { nodeName: 'east' })) };
 }
 
-/** Pods that have one place together; admission would give them their gate. */
-function gang(): Fields {
-  const labels = { app: 'ring' };
-  const marks = { [GANG_LABEL]: 'ring' };
-  const { spec, ...rest } = deployment(namespace, 'ring', 2, '100m');
-  const template = {
-    metadata: { labels: { ...labels, ...marks }, annotations: { 'spillway.dev/gang-size': '2' } },
-    spec: burstSpec('100m', { schedulingGates: [{ name: 'spillway.dev/gang' }] }),
-  };
-  return { ...rest, spec: { ...(spec as Fields), template } };
-}
-
-/** A Deployment whose pod has its data in the member. */
-function withClaim(): Fields[] {
-  const resources = { requests: { storage: '100Mi' } };
-  const claim = {
-    apiVersion: 'v1',
-    kind: 'PersistentVolumeClaim',
-    metadata: { name: 'data', namespace },
-    spec: { accessModes: ['ReadWriteOnce'], storageClassName: 'spillway', resources },
-  };
-  const volumes = [{ name: 'data', persistentVolumeClaim: { claimName: 'data' } }];
-  return [claim, deployment(namespace, 'keeper', 1, '100m', {}, { volumes })];
-}
-
 /** A Job that must not fail once, and does not count pods that are evicted. */
 function strictJob(): Fields {
   const onPodConditions = [{ type: 'DisruptionTarget', status: 'True' }];
@@ -253,7 +258,7 @@ async function jobIsDoneIn(where: string): Promise<void> {
 }
 
 describe('a member that does not answer', () => {
-  test('pods of a Deployment are replaced elsewhere at the set pace, those that must not run twice are held; healed, one copy is left of each', async () => {
+  test('pods of a Deployment are replaced elsewhere at the set pace, those that must not run twice are held; healed, one copy is left of each, and what is divided goes back to its shares', async () => {
     await host.apply([
       eastThenWest('3s'),
       eastThenWest(
@@ -264,14 +269,28 @@ describe('a member that does not answer', () => {
         },
         'hold',
       ),
+      eastThenWest(
+        '3s',
+        {
+          resourceSelectors: [{ apiVersion: 'apps/v1', kind: 'Deployment', name: 'shares' }],
+          placement: byWeight(1, 1),
+          failover: { onMemberLost: { after: '3s' }, divisionDrift: { after: '5s' } },
+        },
+        'shares',
+      ),
+    ]);
+    for (const name of ['all', 'hold', 'shares']) await policyInUse(host, namespace, name);
+    await host.apply([
+      deployment(namespace, 'shares', 4, '100m'),
       deployment(namespace, 'web', 6, '100m'),
       stateful(),
       alone(),
-      gang(),
-      ...withClaim(),
+      gang(namespace),
+      ...withClaim(namespace),
       deployment(namespace, 'waits', 1, '100m'),
     ]);
     const before = await settled(host, namespace, 'web', { east: 6 });
+    await settled(host, namespace, 'shares', { east: 2, west: 2 });
     const [db] = await settled(host, namespace, 'db', { east: 1 });
     const { metadata: single } = await untilRunning(host, namespace, 'alone');
     const held = { ring: 2, keeper: 1, waits: 1 };
@@ -285,7 +304,7 @@ describe('a member that does not answer', () => {
       },
       PATIENT,
     );
-    const times = carriedOut().map(({ requestReceivedTimestamp }) => Date.parse(requestReceivedTimestamp));
+    const times = movesOf('web').map(({ requestReceivedTimestamp }) => Date.parse(requestReceivedTimestamp));
     expect(times).toHaveLength(6);
     const seconds = (Math.max(...times) - Math.min(...times)) / 1_000;
     expect(seconds).toBeGreaterThanOrEqual((5 / MOVES_PER_SECOND) * 0.9);
@@ -305,16 +324,23 @@ describe('a member that does not answer', () => {
     await toldOfOne('waits', 'PodOfLostMemberHeld', /: its policy says Hold$/);
     const node = await read<Node>(host, '/api/v1/nodes/east');
     expect(node?.status?.conditions?.find(({ type }) => type === 'Ready')?.status).toBe('True');
+    await until('all four of those that are divided are in west', async () => {
+      return whereAre(await podsOf(host, namespace, 'app=shares'))['west'] === 4;
+    });
     heal('east');
     await settled(host, namespace, 'web', { west: 6 });
     expect((await settled(host, namespace, 'db', { east: 1 }))[0]?.metadata.uid).toBe(db?.metadata.uid);
     expect((await untilRunning(host, namespace, 'alone')).metadata.uid).toBe(single.uid);
     for (const [app, size] of Object.entries(held)) await settled(host, namespace, app, { east: size });
-    await until('nothing of it is left in east', async () => {
+    await settled(host, namespace, 'shares', { east: 2, west: 2 }, 90_000);
+    await until('nothing else is left in east', async () => {
       const copies = await podsOf(topology.member('east').cluster, namespace);
-      return copies.length === 6;
+      return copies.length === 8;
     });
-    expect(carriedOut()).toHaveLength(6);
+    expect(movesOf('web')).toHaveLength(6);
+    // Two when it was lost, and as many when it was back.
+    expect(movesOf('shares')).toHaveLength(4);
+    await toldOfMoves('shares', { MemberLost: 2, DivisionDrift: 2 });
   });
 
   test('that answers again in the middle keeps the pods that are left', async () => {
@@ -379,7 +405,7 @@ describe('a member that does not answer', () => {
       cut('east');
       await until('some are on their way', () => evictions().length >= 3, PATIENT);
       await spillway.process.stop('SIGKILL');
-      expect(await movesOf(second)).toBe(0);
+      expect(await movesBy(second)).toBe(0);
       const before = evictions().length;
       await until('the other one goes on', () => evictions().length > before, PATIENT);
       expect(await holderOf('spillway-descheduler')).not.toBe(holder);
@@ -404,7 +430,7 @@ describe('a member that does not answer', () => {
   }
 
   /** What a replica has moved since it started, by its metric. */
-  async function movesOf({ url }: Spillway): Promise<number> {
+  async function movesBy({ url }: Spillway): Promise<number> {
     const text = await (await fetch(`${url}/metrics`)).text();
     const found = text.matchAll(/^spillway_descheduler_moves_total\{.*outcome="moved".*\} (\d+)$/gm);
     return [...found].reduce((sum, [, count]) => sum + Number(count), 0);
@@ -571,14 +597,6 @@ describe('a member that does not answer', () => {
 });
 
 test('pods go home, to their shares of today, and where their policy wants them now, if it says so: one by one', async () => {
-  const divided = { replicaSchedulingType: 'Divided', replicaDivisionPreference: 'Weighted' };
-  const byWeight = (east: number, west: number): Fields => {
-    const staticWeightList = Object.entries({ east, west }).map(([name, weight]) => ({
-      targetCluster: { clusterNames: [name] },
-      weight,
-    }));
-    return { replicaScheduling: { ...divided, weightPreference: { staticWeightList } } };
-  };
   const ruled = (name: string, placement: Fields, failover: Fields): Fields => {
     const { spec, ...rest } = policy(namespace, name, placement, name);
     return { ...rest, spec: { ...(spec as Fields), failover } };
@@ -587,7 +605,7 @@ test('pods go home, to their shares of today, and where their policy wants them 
   const home = { clusterAffinity: { clusterNames: ['east'], overflowAffinities: [{ clusterNames: ['west'] }] } };
   const bySize = {
     replicaScheduling: {
-      ...divided,
+      ...DIVIDED,
       weightPreference: {
         staticWeightList: [
           { targetCluster: { labelSelector: { matchLabels: { size: 'large' } } }, weight: 3 },
@@ -639,13 +657,8 @@ test('pods go home, to their shares of today, and where their policy wants them 
     ['shares', 'DivisionDrift', 1],
     ['sizes', 'DivisionDrift', 2],
   ] as const) {
-    const path = `/apis/spillway.dev/v1alpha1/namespaces/${namespace}/workloadplacements/deployment-${name}`;
-    await until(`moves of ${name} are written down`, async () => {
-      const moves = (await read<WorkloadPlacement>(host, path))?.status?.moves ?? [];
-      return moves.length === 1 && moves[0]?.strategy === strategy && moves[0].count === count;
-    });
-    const own = carriedOut().filter(({ objectRef }) => objectRef?.name?.startsWith(`${name}-`));
-    expect(own).toHaveLength(count);
+    await toldOfMoves(name, { [strategy]: count });
+    expect(movesOf(name)).toHaveLength(count);
   }
 });
 
@@ -677,8 +690,7 @@ test('a virtual node that is to be emptied is, by one command, and takes pods ag
     expect(carriedOut()).toHaveLength(4);
     // Each of them is told on the workload's own record.
     const moves = await until('it is written down', async () => {
-      const path = `/apis/spillway.dev/v1alpha1/namespaces/${namespace}/workloadplacements/deployment-web`;
-      const found = (await read<WorkloadPlacement>(host, path))?.status?.moves;
+      const found = (await placementOf(host, namespace, 'web'))?.status?.moves;
       return found?.[0]?.count === 3 ? found : undefined;
     });
     expect(moves).toMatchObject([{ strategy: 'Drain', from: 'east', count: 3 }]);
@@ -932,4 +944,104 @@ test('a descheduler that is to move nothing says what it would move, in Events a
     spillway.process.restart();
     await waitReady(spillway);
   }
+});
+
+describe('limits of the configuration', () => {
+  /** Of two members that are emptied at once the total is the limit, and not what each of them may have. */
+  const RATES = { movesPerSecond: 1, movesPerSecondPerMember: 0.8 };
+  let strict: Spillway;
+
+  beforeAll(async () => {
+    const { spillway, extenderPort = 0 } = topology;
+    await spillway.process.stop();
+    const configuration = { ...CONFIGURATION, descheduler: { ...RATES, movesPerPodPerHour: 1 } };
+    strict = await startSpillway(host, { name: 'strict', logLevel: 'debug', extenderPort, configuration });
+  });
+  afterAll(async () => {
+    const { spillway } = topology;
+    await strict?.process.stop();
+    spillway.process.restart();
+    await waitReady(spillway);
+    expect(errorsOf(strict)).toEqual([]);
+  });
+  afterEach(async () => {
+    for (const name of NAMES) await drain(name, '-');
+  });
+
+  async function drain(name: string, how: ':NoSchedule' | '-'): Promise<void> {
+    await host.kubectl(['taint', 'node', name, `spillway.dev/drain${how}`]);
+  }
+
+  test('two members that are emptied at once follow the total rate', async () => {
+    const size = 9;
+    // A process that has just begun knows no room in members yet: pods of theirs would be at home.
+    await kubectl(host, ['cordon', LOCAL_NODE]);
+    onTestFinished(async () => void (await host.kubectl(['uncordon', LOCAL_NODE])));
+    for (const name of NAMES) {
+      const clusterAffinity = { clusterNames: [name], overflowAffinities: [{ clusterNames: ['local'] }] };
+      const { spec, ...rest } = policy(namespace, name, { clusterAffinity }, `of-${name}`);
+      // Each goes in its turn, and waits for nobody.
+      const failover = { cluster: { purgeMode: 'Directly' } };
+      await host.apply([{ ...rest, spec: { ...(spec as Fields), failover } }]);
+      await policyInUse(host, namespace, name);
+    }
+    await host.apply(NAMES.map((name) => deployment(namespace, `of-${name}`, size, '10m')));
+    for (const name of NAMES) await settled(host, namespace, `of-${name}`, { [name]: size });
+    await kubectl(host, ['uncordon', LOCAL_NODE]);
+    await Promise.all(NAMES.map(async (name) => await drain(name, ':NoSchedule')));
+    for (const name of NAMES) await settled(host, namespace, `of-${name}`, { local: size });
+    const times = NAMES.map((name) =>
+      movesOf(`of-${name}`).map(({ requestReceivedTimestamp }) => Date.parse(requestReceivedTimestamp)),
+    );
+    expect(times.map(({ length }) => length)).toEqual([size, size]);
+    // While both are emptied.
+    const from = Math.max(...times.map((some) => Math.min(...some)));
+    const to = Math.min(...times.map((some) => Math.max(...some)));
+    const within = times.flat().filter((time) => time >= from && time <= to);
+    const rate = (within.length - 1) / ((to - from) / 1_000);
+    expect(rate).toBeLessThan(RATES.movesPerSecond * 1.1);
+    expect(rate).toBeGreaterThan(RATES.movesPerSecond * 0.8);
+  });
+
+  test('no more pods of a workload than it has are moved within an hour, over a kill of the manager; those that are left say so', async () => {
+    await host.apply([eastThenWest('5m')]);
+    await policyInUse(host, namespace, 'all');
+    await host.apply([deployment(namespace, 'web', 2, '100m')]);
+    await settled(host, namespace, 'web', { east: 2 });
+    await drain('east', ':NoSchedule');
+    await settled(host, namespace, 'web', { west: 2 });
+    await scale(host, namespace, 'web', 3);
+    await settled(host, namespace, 'web', { west: 3 });
+    await drain('east', '-');
+    await drain('west', ':NoSchedule');
+    // One more makes as many as it has.
+    await settled(host, namespace, 'web', { east: 1, west: 2 });
+    const words =
+      /: pods of its workload were moved too often \(3 times within an hour; descheduler\.movesPerPodPerHour is 1\)$/;
+    await toldOfOne('web', 'DrainedPodHeld', words);
+    await toldOfMoves('web', { Drain: 3 });
+    await strict.process.stop('SIGKILL');
+    await kubectl(host, ['delete', 'events', '--all', '-n', namespace]);
+    strict.process.restart();
+    await waitReady(strict);
+    // The next process has looked, too, and says so itself.
+    await toldOfOne('web', 'DrainedPodHeld', words);
+    expect(whereAre(await podsOf(host, namespace, 'app=web'))).toEqual({ east: 1, west: 2 });
+    expect(movesOf('web')).toHaveLength(3);
+  });
+});
+
+test('a field of a policy that can never act is named in its condition, until it can', async () => {
+  const vain = eastThenWest('5m', { placement: { clusterAffinity: { clusterNames: ['east'] } } });
+  const failover = { repatriate: { after: '10m' } };
+  await host.apply([{ ...vain, spec: { ...(vain['spec'] as Fields), failover } }]);
+  const consistent = async (status: 'True' | 'False'): Promise<string> =>
+    await until(`Consistent is ${status}`, async () => {
+      const path = `/apis/spillway.dev/v1alpha1/namespaces/${namespace}/placementpolicies/all`;
+      const { conditions = [] } = (await read<PlacementPolicy>(host, path))?.status ?? {};
+      return conditions.find((one) => one.type === 'Consistent' && one.status === status)?.message;
+    });
+  expect(await consistent('False')).toMatch(/^spec\.failover\.repatriate: moves nothing: /);
+  await host.apply([eastThenWest('5m', { failover })]);
+  await consistent('True');
 });
