@@ -150,7 +150,7 @@ function conditions(hostPod: Pod, memberPod: Pod, context: StatusContext, now: s
   const gates = new Set((hostPod.spec.readinessGates ?? []).map(({ conditionType }) => conditionType));
   for (const condition of memberPod.status?.conditions ?? []) {
     if (condition.type === 'PodScheduled') {
-      if (condition.status === 'False') result.push(memberUnscheduled(condition, context));
+      if (condition.status === 'False') result.push(memberUnscheduled(hostPod, condition, context, now));
       continue;
     }
     if (isHostsOwn(condition.type) || gates.has(condition.type)) continue;
@@ -188,13 +188,29 @@ function isHostsOwn(type: string): boolean {
   return type.startsWith(`${GROUP}/`);
 }
 
-function memberUnscheduled(condition: Condition, context: StatusContext): Condition {
+function memberUnscheduled(hostPod: Pod, condition: Condition, context: StatusContext, now: string): Condition {
   const { observedGeneration: _, ...rest } = condition;
   return {
     ...rest,
     type: MEMBER_SCHEDULED_CONDITION,
     message: `cluster "${context.member}": ${condition.message ?? 'no node was found yet'}`,
+    lastTransitionTime: unscheduledSince(hostPod, now),
   };
+}
+
+/**
+ * Since when the host has known that the member finds no node, whatever the reason is by now: placement counts from then, by clocks of the
+ * host, and the member's may be wrong. Managers of before wrote the member's time: neither one from before the pod was made nor one
+ * that is yet to come is kept.
+ */
+function unscheduledSince(hostPod: Pod, now: string): string {
+  const { creationTimestamp: created = now } = hostPod.metadata;
+  const shown = conditionOf(hostPod, MEMBER_SCHEDULED_CONDITION);
+  // The clock of the API server may be ahead of this one: then it is not to be written anew each time.
+  const latest = Date.parse(created) > Date.parse(now) ? created : now;
+  const since = shown?.status === 'False' ? (shown.lastTransitionTime ?? latest) : latest;
+  if (Date.parse(since) < Date.parse(created)) return created;
+  return Date.parse(since) <= Date.parse(latest) ? since : latest;
 }
 
 /**

@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { Pod } from '../../src/kube/core-v1.ts';
 import type { TypedObject } from '../../src/placement/owner-chain.ts';
+import { hostStatus } from '../../src/pods/host-status.ts';
 import { MAY_NOT_READ, NO_RIGHT } from '../fixtures/eviction-refusals.ts';
 import { SchedulerRoom } from '../fixtures/scheduler-room.ts';
 
@@ -331,6 +332,35 @@ describe('with TryNext', () => {
     expect(avoided()).toEqual([]);
     room.now += 1_000;
     still();
+    await whenAvoided();
+    room.now += 10_000;
+    await resync();
+    expect(room.evictions()).toEqual(names);
+  });
+
+  test.each([
+    ['ten minutes behind', -600_000],
+    ['two hours ahead', 7_200_000],
+  ])('a member whose clock is %s makes a pod neither go sooner nor stay longer', async (_, byMs) => {
+    await place({ ...TIERS, onRefusal: 'Stay' });
+    await onUnschedulable({ after: '5m' });
+    const names = await room.run(set, { east: 1 });
+    const said = new Date(room.now + byMs).toISOString();
+    const conditions = [{ ...UNSCHEDULED, type: 'PodScheduled', status: 'False', lastTransitionTime: said }];
+    const [pod] = room.pods();
+    if (pod === undefined) throw new Error('there is no pod');
+    const copy: Pod = { ...pod, status: { phase: 'Pending', conditions } };
+    const context = { member: 'east', network: 'Flat', inSync: true } as const;
+    const { conditions: shown = [] } = hostStatus(pod, copy, context, new Date(room.now).toISOString());
+    room.refuse(names, { ...shown.find(({ type }) => type === UNSCHEDULED.type) });
+    const isKnown = (): boolean =>
+      (room.process.view.pods.get(`shop/${names[0] ?? ''}`)?.status?.conditions ?? []).length > 0;
+    await room.seen('the refusal is known', isKnown);
+    room.now += 290_000;
+    await resync();
+    expect([avoided(), room.evictions()]).toEqual([[], []]);
+    room.now += 11_000;
+    room.refuse(names, { ...shown.find(({ type }) => type === UNSCHEDULED.type), message: 'still' });
     await whenAvoided();
     room.now += 10_000;
     await resync();

@@ -71,6 +71,62 @@ describe('the status a host pod gets', () => {
     ]);
   });
 
+  describe('since when the member finds no node', () => {
+    const HOURS = ['2025-12-31T22:00:00Z', '2026-01-01T02:00:00Z'];
+    const CREATED = '2026-01-01T00:01:00Z';
+    const LATER = '2026-01-01T00:05:00Z';
+    const unscheduled = (lastTransitionTime: string, reason = 'Unschedulable'): Pod => {
+      const conditions: Condition[] = [{ type: 'PodScheduled', status: 'False', reason, lastTransitionTime }];
+      return memberPod({ status: { phase: 'Pending', conditions } });
+    };
+    const showing = (lastTransitionTime: string, creationTimestamp = CREATED): Pod => {
+      const status = hostStatus(hostPod(), unscheduled(NOW), context, NOW);
+      const conditions = status.conditions?.map((one) =>
+        one.type === MEMBER_SCHEDULED_CONDITION ? { ...one, lastTransitionTime } : one,
+      );
+      return hostPod({ metadata: { creationTimestamp }, status: { ...status, ...(conditions && { conditions }) } });
+    };
+    const since = (host: Pod, copy: Pod, now: string): string | undefined =>
+      conditionOf({ status: hostStatus(host, copy, context, now) }, MEMBER_SCHEDULED_CONDITION)?.lastTransitionTime;
+
+    it.each(HOURS)('is from when the host knows it, though the clock of the member says %s', (said) => {
+      const host = hostPod({ metadata: { creationTimestamp: CREATED } });
+      expect(since(host, unscheduled(said), NOW)).toBe(NOW);
+    });
+
+    it('stays with the pod, whatever the reason is, and is not written anew for what the member says of it', () => {
+      const host = showing(NOW);
+      expect(since(host, unscheduled(NOW, 'SchedulerError'), LATER)).toBe(NOW);
+      for (const said of HOURS) {
+        expect(statusPatch(host, hostStatus(host, unscheduled(said), context, LATER))).toBeUndefined();
+      }
+    });
+
+    it('begins anew when there was a node meanwhile', () => {
+      const found = memberPod({ status: { phase: 'Pending', conditions: [{ type: 'PodScheduled', status: 'True' }] } });
+      const host = showing(NOW);
+      const between = { ...host, status: hostStatus(host, found, context, NOW) };
+      expect(since(between, unscheduled(NOW), LATER)).toBe(LATER);
+    });
+
+    it.each([
+      ['from before the pod was made', '2025-12-31T22:00:00Z', CREATED],
+      ['that is yet to come', '2026-01-01T02:00:00Z', LATER],
+    ])('is put right once where a manager of before wrote a time %s', (_, shown, right) => {
+      expect(since(showing(shown), unscheduled(shown), LATER)).toBe(right);
+      const host = showing(right);
+      expect(statusPatch(host, hostStatus(host, unscheduled(shown), context, '2026-01-01T00:06:00Z'))).toBeUndefined();
+    });
+
+    it('is not written again and again where the clock of the host is ahead of ours', () => {
+      const ahead = '2026-01-01T00:10:00Z';
+      const made = hostPod({ metadata: { creationTimestamp: ahead } });
+      expect(since(made, unscheduled(NOW), NOW)).toBe(ahead);
+      const host = showing(ahead, ahead);
+      expect(statusPatch(host, hostStatus(host, unscheduled(NOW), context, LATER))).toBeUndefined();
+    });
+  });
+
   it('takes that back when a node was found', () => {
     const host = hostPod({
       status: {

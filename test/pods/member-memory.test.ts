@@ -1,7 +1,8 @@
 import { expect, it } from 'vitest';
 import { MIRRORED_CONDITION } from '../../src/api/marks.ts';
+import { conditionOf } from '../../src/kube/conditions.ts';
 import type { Condition } from '../../src/kube/core-v1.ts';
-import { hostStatus } from '../../src/pods/host-status.ts';
+import { hostStatus, MEMBER_SCHEDULED_CONDITION } from '../../src/pods/host-status.ts';
 import { hostPod, memberPod, running } from '../fixtures/pods.ts';
 import { eachInPodWorld, type PodWorld, WEB } from '../fixtures/pod-world.ts';
 
@@ -32,6 +33,32 @@ it.each([
   await world.follow(5_000);
   expect(world.creations).toHaveLength(1);
   expect(world.podIn(world.host).status).toMatchObject({ phase: 'Failed', reason: 'MemberPodLost' });
+});
+
+it('since when the member finds no node is known over a restart, and written once, whatever the member says of it', async () => {
+  await world.stored(world.host, hostPod());
+  await world.start();
+  await world.follow(1_000);
+  const unscheduled = (lastTransitionTime: string): void => {
+    const conditions = [{ type: 'PodScheduled', status: 'False', reason: 'Unschedulable', lastTransitionTime }];
+    world.member.edit(WEB, { status: { phase: 'Pending', conditions } });
+  };
+  const since = (): number => {
+    const shown = conditionOf(world.podIn(world.host), MEMBER_SCHEDULED_CONDITION);
+    return Date.parse(shown?.lastTransitionTime ?? '');
+  };
+  const began = Date.now();
+  unscheduled('2020-01-01T00:00:00Z');
+  await world.follow(5_000);
+  const first = since();
+  expect(first).toBeGreaterThanOrEqual(began - 1_000);
+  expect(first).toBeLessThanOrEqual(Date.now());
+  world.host.seen.length = 0;
+  await world.end();
+  await world.start();
+  unscheduled('2040-01-01T00:00:00Z');
+  await world.follow(60_000);
+  expect([since(), world.host.requests('PATCH').length]).toEqual([first, 0]);
 });
 
 it('no condition of our group comes up, nor one that the host’s own readiness gates wait for', () => {

@@ -38,6 +38,8 @@ const FREE_ONLY = 'It takes room that is free: nobody is evicted for a gang, wha
 /** Pods that are written at the same time. */
 const AT_ONCE = 8;
 
+type GiveUp = GangStep & { do: 'giveUp' };
+
 export interface GangKeeperOptions {
   host: KubeClient;
   places: GangPlaces;
@@ -66,6 +68,8 @@ export class GangKeeper {
   readonly #tried = new Map<string, ReadonlyMap<string, string>>();
   /** What was said about a gang last. */
   readonly #told = new Map<string, string>();
+  /** Gangs that give back what they have just now. */
+  readonly #givingUp = new Map<string, GiveUp>();
   #judgeFrom = Infinity;
 
   constructor(options: GangKeeperOptions) {
@@ -84,14 +88,35 @@ export class GangKeeper {
   /** Works until the signal aborts; never rejects. To be run by one replica at a time, anew each time. */
   async run(signal: AbortSignal): Promise<void> {
     const { logger, queueMetrics } = this.#o;
+    const common = { backoff: { baseMs: 250, maxMs: 30_000 }, logger, metrics: queueMetrics };
     const queue = new WorkQueue({
+      ...common,
       name: 'gangs',
       concurrency: 1,
-      handler: async (key, abort) => await this.#look(key, abort),
-      backoff: { baseMs: 250, maxMs: 30_000 },
-      logger,
-      metrics: queueMetrics,
+      handler: async (key, abort) => await this.#look(key, (step) => beginGivingUp(key, step), abort),
     });
+    // Evictions have a pace, of each member and of all: gangs that wait for their turns keep no others from their places.
+    const departures = new WorkQueue({
+      ...common,
+      name: 'gangs-giving-up',
+      concurrency: Infinity,
+      handler: async (key, abort) => {
+        const step = this.#givingUp.get(key);
+        if (step === undefined) return;
+        let lookAfterMs = LOOK_MS;
+        try {
+          lookAfterMs = await this.#giveUp(key, step, abort);
+        } finally {
+          // Whatever came of it, the next look decides anew.
+          this.#givingUp.delete(key);
+          queue.addAfter(key, lookAfterMs);
+        }
+      },
+    });
+    const beginGivingUp = (key: string, step: GiveUp): void => {
+      this.#givingUp.set(key, step);
+      departures.add(key);
+    };
     const add = (pod: Pod): void => queue.add(gangOf(pod));
     const off = this.#pods.on({ added: add, updated: add, deleted: add });
     const informing = this.#pods.run(signal);
@@ -101,12 +126,15 @@ export class GangKeeper {
     );
     const { clock, followedMs = FOLLOWED_MS } = this.#o;
     this.#judgeFrom = clock() + followedMs;
-    if (synced) await queue.run(signal);
+    if (synced) await Promise.all([queue.run(signal), departures.run(signal)]);
+    this.#givingUp.clear();
     await informing;
     off();
   }
 
-  async #look(key: string, signal: AbortSignal): Promise<HandlerResult> {
+  /** Those that give up are looked at again when they have done so. */
+  async #look(key: string, beginGivingUp: (step: GiveUp) => void, signal: AbortSignal): Promise<HandlerResult> {
+    if (this.#givingUp.has(key)) return;
     const all = this.#pods.byIndex(GANG, key).filter(isKept).toSorted(byAge);
     const pods = all.filter((pod) => !isFinished(pod));
     const step = await this.#stepOf(all, signal);
@@ -128,7 +156,8 @@ export class GangKeeper {
         await this.#o.places.hold(step.pods, step.at, step.until - this.#o.clock());
         return { requeueAfterMs: LOOK_MS };
       case 'giveUp':
-        return await this.#giveUp(key, step, signal);
+        beginGivingUp(step);
+        return;
     }
   }
 
@@ -247,11 +276,8 @@ export class GangKeeper {
     return written;
   }
 
-  async #giveUp(
-    key: string,
-    { pods, overdue, at }: GangStep & { do: 'giveUp' },
-    signal: AbortSignal,
-  ): Promise<HandlerResult> {
+  /** Returns when to look at the gang again, in ms. */
+  async #giveUp(key: string, { pods, overdue, at }: GiveUp, signal: AbortSignal): Promise<number> {
     const { places, evictions, metrics, clock, logger } = this.#o;
     places.release(pods);
     this.#avoid.set(key, { cluster: at, until: clock() + AVOID_MS });
@@ -277,8 +303,8 @@ export class GangKeeper {
       metrics.gangs.inc({ outcome: 'timed-out' });
       logger.info({ gang: key, cluster: at, pods: gone }, 'a gang gave its place back');
     }
-    if (isHeld) return { requeueAfterMs: HELD_MS };
-    return { requeueAfterMs: owned.length > 0 ? LOOK_MS : PATIENCE_MS };
+    if (isHeld) return HELD_MS;
+    return owned.length > 0 ? LOOK_MS : PATIENCE_MS;
   }
 
   /** Whether the gang gives up still for one of those that were late, as far as the caches tell and `live`, which is one of its pods. */

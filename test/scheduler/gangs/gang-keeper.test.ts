@@ -329,3 +329,58 @@ it('says what is wrong with pods for which there will be no place', async () => 
   const { told } = await keep(() => true, 0, world, undefined, undefined, place);
   await seen(() => expect(told).toEqual([`w-3 GangInvalid the gang waits, as ${problem}`]));
 });
+
+it('places other gangs while one that gives up waits for its evictions, and leaves that one alone', async () => {
+  const world = await gangAfterAnOutage();
+  const { api } = world;
+  let free = (): void => undefined;
+  const isFree = new Promise<void>((resolve) => (free = resolve));
+  const placed: string[] = [];
+  const { evicted, asked } = await keep(
+    () => false,
+    0,
+    Promise.resolve(world),
+    undefined,
+    async (_api, name) => {
+      if (name === 'w-1') await isFree;
+    },
+    async (pods) => {
+      placed.push(...pods.map(({ metadata }) => metadata.name));
+      return await Promise.resolve({ cluster: 'east' });
+    },
+  );
+  ends.unshift(async () => await Promise.resolve(free()));
+  await seen(() => expect(evicted).toEqual(['w-0']));
+  const make = (name: string, gang: string, size: string): void => {
+    const labels = { [GANG_LABEL]: gang };
+    const ownerReferences = [{ apiVersion: 'batch/v1', kind: 'Job', name: gang, uid: gang, controller: true }];
+    const annotations = { [GANG_SIZE_ANNOTATION]: size };
+    const metadata = { name, namespace: 'ml', labels, annotations, ownerReferences };
+    const spec = { containers: [], schedulingGates: [{ name: GANG_GATE }] };
+    api.put(podPath(name), { apiVersion: 'v1', kind: 'Pod', metadata, spec, status: { phase: 'Pending' } });
+  };
+  // The controller of the one that gives up is quick to make one for the pod that went.
+  api.delete(podPath('w-0'));
+  make('w-4', 'train', '4');
+  make('x-0', 'small', '1');
+  await seen(() => expect(podOf(api, 'x-0').spec.schedulingGates).toEqual([]));
+  make('y-0', 'other', '1');
+  await seen(() => expect(podOf(api, 'y-0').spec.schedulingGates).toEqual([]));
+  // Nobody was asked about it meanwhile, and its new pod waits.
+  expect([evicted, asked.length, placed]).toEqual([['w-0'], 4, ['x-0', 'y-0']]);
+  free();
+  await seen(() => expect(evicted.slice(0, 4)).toEqual(['w-0', 'w-1', 'w-2', 'w-3']));
+  expect(podOf(api, 'w-4').spec.schedulingGates).toHaveLength(1);
+});
+
+it('looks anew at a gang whose giving up was broken off', async () => {
+  let isBroken = true;
+  const broken = async (): Promise<void> => {
+    if (!isBroken) return await Promise.resolve();
+    isBroken = false;
+    throw new Error('the host does not answer');
+  };
+  const { evicted, asked } = await keep(() => false, 0, undefined, undefined, broken);
+  await seen(() => expect(evicted).toEqual(['w-0', 'w-1', 'w-2', 'w-3']));
+  expect(asked).toHaveLength(8);
+});
