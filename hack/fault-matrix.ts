@@ -81,7 +81,7 @@ export const FAULTS = {
         'test/long/on-heal.test.ts: of what must not run twice never two live, and nothing is run again; of each other pod one stays when the member is back, as onHeal says',
         'test/long/large-member-lost.test.ts: while nothing fits elsewhere none is evicted',
         'test/long/large-member-lost.test.ts: as soon as there is room they follow the set rate within a tenth',
-        `${CLUSTER}/descheduler.test.ts: pods of a Deployment are replaced elsewhere at the set pace, those that must not run twice are held; healed, one copy is left of each`,
+        `${CLUSTER}/descheduler.test.ts: pods of a Deployment are replaced elsewhere at the set pace, those that must not run twice are held; healed, one copy is left of each, and what is divided goes back to its shares`,
         `${CLUSTER}/descheduler.test.ts: that answers again in the middle keeps the pods that are left`,
         `${CLUSTER}/out-of-service.test.ts: gives all pods up that somebody makes anew, one after the other, a gang and those with data once a person gives these up, too; what comes back is ended first, over a kill of the manager`,
         `${CLUSTER}/out-of-service.test.ts: with effect NoExecute: Kubernetes deletes all at once, and each is gone, though the manager was started in the outage`,
@@ -307,7 +307,7 @@ export const FAULTS = {
     elsewhere: {
       result: 'that of the pod which was replaced ends, the other stays',
       tests: [
-        `${CLUSTER}/descheduler.test.ts: pods of a Deployment are replaced elsewhere at the set pace, those that must not run twice are held; healed, one copy is left of each`,
+        `${CLUSTER}/descheduler.test.ts: pods of a Deployment are replaced elsewhere at the set pace, those that must not run twice are held; healed, one copy is left of each, and what is divided goes back to its shares`,
         `${CLUSTER}/out-of-service.test.ts: gives all pods up that somebody makes anew, one after the other, a gang and those with data once a person gives these up, too; what comes back is ended first, over a kill of the manager`,
       ],
     },

@@ -346,7 +346,8 @@ describe('with TryNext', () => {
     await onUnschedulable({ after: '5m' });
     const names = await room.run(set, { east: 1 });
     const said = new Date(room.now + byMs).toISOString();
-    const conditions = [{ ...UNSCHEDULED, type: 'PodScheduled', status: 'False', lastTransitionTime: said }];
+    const unscheduled = { type: 'PodScheduled', status: 'False', lastTransitionTime: said } as const;
+    const conditions = [{ ...UNSCHEDULED, ...unscheduled }];
     const [pod] = room.pods();
     if (pod === undefined) throw new Error('there is no pod');
     const copy: Pod = { ...pod, status: { phase: 'Pending', conditions } };
