@@ -3,7 +3,7 @@ import { parseWorkloadRebalancer, WORKLOAD_REBALANCERS, type WorkloadRebalancer 
 import type { KubeClient } from '../kube/client.ts';
 import type { Pod } from '../kube/core-v1.ts';
 import type { EventRecorder } from '../kube/event-recorder.ts';
-import { controllerOf } from '../kube/owner-references.ts';
+import { controllerKeyOf } from '../kube/owner-references.ts';
 import type { InformerMetrics } from '../kube/informer-metrics.ts';
 import { Informer } from '../kube/informer.ts';
 import { identifying } from '../kube/object.ts';
@@ -122,7 +122,7 @@ export class Descheduler {
       this.#followHealth(ill),
       this.#followTainted(),
       placed.followMembers(() => this.#observe()),
-      this.#records.on((workloadUid) => records.addAfter(workloadUid, RECORD_MS)),
+      this.#records.on((workloadKey) => records.addAfter(workloadKey, RECORD_MS)),
     ];
     this.#observe();
     await Promise.all([records.run(signal), ill.run(signal)]);
@@ -257,10 +257,9 @@ export class Descheduler {
     const { underWay } = this.mover;
     const podSeen = (pod: Pod): void => {
       underWay.seen(pod);
-      const uid = placed.workloadUidOf(pod);
-      if (uid === undefined) return;
-      displaced.addAfter(uid, UNHURRIED_MS);
-      if (placed.showsRefusal(pod)) refused.addAfter(uid, SETTLE_MS);
+      const workload = placed.workloadKeyOf(pod);
+      displaced.addAfter(workload, UNHURRIED_MS);
+      if (placed.showsRefusal(pod)) refused.addAfter(workload, SETTLE_MS);
     };
     // A member that has been emptied is not looked at again by itself.
     const bound = ({ spec: { nodeName } }: Pod): void => {
@@ -274,9 +273,9 @@ export class Descheduler {
     };
     const rulesChanged = (): void => {
       membersChanged();
-      for (const uid of placed.workloadUids()) {
-        refused.addAfter(uid, SETTLE_MS);
-        displaced.addAfter(uid, SETTLE_MS);
+      for (const workload of placed.workloadKeys()) {
+        refused.addAfter(workload, SETTLE_MS);
+        displaced.addAfter(workload, SETTLE_MS);
       }
     };
     rulesChanged();
@@ -300,11 +299,10 @@ export class Descheduler {
   #followHealth(queue: WorkQueue): () => void {
     const { placed } = this.#o;
     const seen = (pod: Pod): void => {
-      const uid = placed.workloadUidOf(pod);
-      if (uid !== undefined) queue.addAfter(uid, UNHURRIED_MS);
+      queue.addAfter(placed.workloadKeyOf(pod), UNHURRIED_MS);
     };
     const rulesChanged = (): void => {
-      for (const uid of placed.workloadUids()) queue.addAfter(uid, UNHURRIED_MS);
+      for (const workload of placed.workloadKeys()) queue.addAfter(workload, UNHURRIED_MS);
     };
     rulesChanged();
     return placed.follow({
@@ -320,10 +318,10 @@ export class Descheduler {
   #followReleases(queues: { members: WorkQueue; released: WorkQueue }, ends: ReleasedPods): () => void {
     const { placed, metrics } = this.#o;
     const releases = this.#releases;
-    const look = (setUid: string): void => queues.released.addAfter(setUid, SOON_MS);
+    const look = (setKey: string): void => queues.released.addAfter(setKey, SOON_MS);
     const seen = (pod: Pod): void => {
-      const setUid = releases.seen(pod) ?? controllerOf(pod)?.uid;
-      if (setUid !== undefined && releases.has(setUid)) look(setUid);
+      const setKey = releases.seen(pod) ?? controllerKeyOf(pod);
+      if (setKey !== undefined && releases.has(setKey)) look(setKey);
       metrics.released.set(releases.total);
     };
     const changed = (pod: Pod): void => {
@@ -336,9 +334,9 @@ export class Descheduler {
       podCame: seen,
       podChanged: changed,
       podGone: (pod) => {
-        const setUid = releases.forget(pod) ?? controllerOf(pod)?.uid;
+        const setKey = releases.forget(pod) ?? controllerKeyOf(pod);
         ends.gone(pod);
-        if (setUid !== undefined && releases.has(setUid)) look(setUid);
+        if (setKey !== undefined && releases.has(setKey)) look(setKey);
         metrics.released.set(releases.total);
       },
       membersChanged: () => undefined,

@@ -2,6 +2,7 @@ import { isActive, isFinished } from '../api/pod-phase.ts';
 import { isReady } from '../kube/conditions.ts';
 import type { Pod } from '../kube/core-v1.ts';
 import type { HandlerResult } from '../kube/workqueue.ts';
+import { ownerKeyOf } from '../kube/owner-references.ts';
 import type { Displacement } from '../placement/better-place.ts';
 import { clusterInWords } from '../api/cluster.ts';
 import type { PlacedPods } from '../placement/placed-pods.ts';
@@ -49,20 +50,20 @@ export class DisplacedPods {
   }
 
   /** Throws what the host answers. */
-  async bringUpToDate(workloadUid: string, signal: AbortSignal): Promise<HandlerResult> {
+  async bringUpToDate(workloadKey: string, signal: AbortSignal): Promise<HandlerResult> {
     const { placed, mover, monotonic } = this.#o;
-    const pods = placed.ofWorkload(workloadUid).filter((pod) => !isFinished(pod));
+    const pods = placed.ofWorkload(workloadKey).filter((pod) => !isFinished(pod));
     const [first] = pods;
     const after = first === undefined ? undefined : displacedAfterMs(placed.rulesOf(first).failover);
     if (after === undefined || after.size === 0) {
-      this.#seen.delete(workloadUid);
+      this.#seen.delete(workloadKey);
       return undefined;
     }
     const found = await displacedPod(pods, this.#o, (strategy) => after.has(strategy), signal);
     const now = monotonic();
-    const known = this.#seen.get(workloadUid);
+    const known = this.#seen.get(workloadKey);
     if (found === undefined || found === 'unread') {
-      this.#seen.delete(workloadUid);
+      this.#seen.delete(workloadKey);
       return { requeueAfterMs: LOOK_MS };
     }
     const { pod, from, better } = found;
@@ -71,7 +72,7 @@ export class DisplacedPods {
     const goesOn = known?.strategy === strategy && !known.to.has(from);
     const since = goesOn ? known.since : now;
     const to = new Set(goesOn ? known.to : []).add(better.cluster);
-    this.#seen.set(workloadUid, { strategy, since, to });
+    this.#seen.set(workloadKey, { strategy, since, to });
     const rest = since + (after.get(strategy) ?? 0) - now;
     if (rest > 0) return { requeueAfterMs: Math.min(rest, LOOK_MS) };
     const move = displacedMove(pod, from, better, now - since, (live) => this.#recheck(live, from, strategy));
@@ -88,7 +89,7 @@ export class DisplacedPods {
     if (!displacedAfterMs(failover).has(strategy) || better?.strategy !== strategy) return 'notWanted';
     const own = whyNotMovedAtWill(live);
     if (own !== undefined) return { why: own };
-    const there = placed.ofWorkload(workload.metadata.uid ?? '').filter(isActive);
+    const there = placed.ofWorkload(ownerKeyOf(workload)).filter(isActive);
     // One is on its way, or does not run well: it will be looked at again.
     if (there.length < (replicas ?? 0) || !there.every(isReady)) return 'notWanted';
     if (records.leftLately(workload, 'UnhealthyInMember').has(better.cluster))

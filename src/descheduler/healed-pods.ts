@@ -5,6 +5,7 @@ import { isReady } from '../kube/conditions.ts';
 import type { Pod } from '../kube/core-v1.ts';
 import { PODS } from '../kube/resource.ts';
 import { get, patch } from '../kube/verbs.ts';
+import { keyFor } from '../kube/object.ts';
 import type { PlacedMember, PlacedPods } from '../placement/placed-pods.ts';
 import { whyItStaysDrained } from './drain.ts';
 import { healCosts, originalStays } from './heal-choice.ts';
@@ -55,7 +56,7 @@ export class HealedPods {
     const other = instead === undefined ? undefined : await this.#readOther(instead, signal);
     if (instead !== undefined && other === undefined) return undefined;
     if (mayGo && !originalStays(onHeal, live, other)) return 'RanShorter';
-    const owned = placed.ofController(released.uid).filter(isActive);
+    const owned = placed.ofController(keyFor(namespace, released.uid)).filter(isActive);
     const costs = healCosts(
       live,
       other,

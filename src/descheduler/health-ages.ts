@@ -39,9 +39,9 @@ export class HealthAges {
   }
 
   /** All pods of a workload as they are now. */
-  observe(workloadUid: string, pods: readonly SeenHealth[]): void {
+  observe(workloadKey: string, pods: readonly SeenHealth[]): void {
     const now = this.#monotonic();
-    const before = this.#seen.get(workloadUid);
+    const before = this.#seen.get(workloadKey);
     const next = new Map<string, Since>();
     for (const { uid, isReady } of pods) {
       if (isReady === undefined) continue;
@@ -50,16 +50,16 @@ export class HealthAges {
       const ill = wasWell ? undefined : known?.ill;
       next.set(uid, isReady ? { ready: known?.ready ?? now, ill } : { ready: undefined, ill: ill ?? now });
     }
-    if (next.size === 0) this.#seen.delete(workloadUid);
-    else this.#seen.set(workloadUid, next);
+    if (next.size === 0) this.#seen.delete(workloadKey);
+    else this.#seen.set(workloadKey, next);
   }
 
-  forget(workloadUid: string): void {
-    this.#seen.delete(workloadUid);
+  forget(workloadKey: string): void {
+    this.#seen.delete(workloadKey);
   }
 
-  of(workloadUid: string, podUid: string): Health {
-    const since = this.#seen.get(workloadUid)?.get(podUid);
+  of(workloadKey: string, podUid: string): Health {
+    const since = this.#seen.get(workloadKey)?.get(podUid);
     if (since === undefined) return UNKNOWN;
     const now = this.#monotonic();
     if (since.ready !== undefined) return { isWell: now - since.ready >= STEADY_MS, illForMs: 0 };

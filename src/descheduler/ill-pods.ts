@@ -67,23 +67,23 @@ export class IllPods {
   }
 
   /** Undefined when pods of the workload are not moved for that. */
-  look(workloadUid: string): IllPodsLook | undefined {
+  look(workloadKey: string): IllPodsLook | undefined {
     const { placed, ages } = this.#o;
-    const known = placed.ofWorkload(workloadUid);
+    const known = placed.ofWorkload(workloadKey);
     // Of most workloads one pod says that nothing is asked for.
     const first = known.find(isActive);
     const rules = first === undefined ? undefined : placed.rulesOf(first);
     const afterMs = unhealthyAfterMs(rules?.failover);
     if (first === undefined || rules === undefined || afterMs === undefined) {
-      ages.forget(workloadUid);
+      ages.forget(workloadKey);
       return undefined;
     }
     const pods = known.filter(isActive);
     const closed = closedMembers(placed.members());
     const seen = pods.map((pod) => this.#seen(pod, closed));
-    ages.observe(workloadUid, seen);
+    ages.observe(workloadKey, seen);
     const all = seen.map(({ pod, uid, cluster, isReady: ready }): PodHealth => {
-      const health = ready === undefined && cluster !== undefined ? undefined : ages.of(workloadUid, uid);
+      const health = ready === undefined && cluster !== undefined ? undefined : ages.of(workloadKey, uid);
       return { pod, cluster, revision: revisionOf(pod), health, isLeaving: this.#o.mover.wasSent(pod) };
     });
     const groups = illGroups(all, afterMs, (rules.replicas ?? 0) - pods.length);

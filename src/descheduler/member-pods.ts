@@ -3,6 +3,7 @@ import { SILENT_MS } from '../api/fencing.ts';
 import type { Pod } from '../kube/core-v1.ts';
 import type { Taint } from '../kube/taints.ts';
 import type { HandlerResult } from '../kube/workqueue.ts';
+import { ownerKeyOf } from '../kube/owner-references.ts';
 import { lostMembers } from '../placement/lost-members.ts';
 import { drainMove, isOnDrained, whyItStaysDrained } from './drain.ts';
 import { lostMove, replacedAfterMs, whyItStaysLost } from './member-lost.ts';
@@ -55,7 +56,7 @@ export class MemberPods {
     let tried = 0;
     let inVain = 0;
     for (const move of wanted.moves) {
-      const workload = this.#o.placed.rulesOf(move.pod).workload.metadata.uid ?? '';
+      const workload = ownerKeyOf(this.#o.placed.rulesOf(move.pod).workload);
       // One pod of each workload says that moves are stopped: no other one is tried while it rests.
       if (stop.why !== undefined && mover.restMs(move.pod) > 0) passedOver.add(workload);
       if (passedOver.has(workload) || mover.restMs(move.pod) > 0 || mover.keeps(move)) continue;

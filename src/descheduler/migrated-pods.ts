@@ -5,7 +5,7 @@ import type { MigratedReference, WorkloadMigration } from '../api/workload-migra
 import { isReady } from '../kube/conditions.ts';
 import type { Pod } from '../kube/core-v1.ts';
 import { atMost } from '../kube/lru-limit.ts';
-import { controllerOf } from '../kube/owner-references.ts';
+import { controllerOf, controllerOrOwnKeyOf, ownerKeyOf } from '../kube/owner-references.ts';
 import { migratedKey } from '../placement/migrating.ts';
 import { replicasOf, type TypedObject } from '../placement/owner-chain.ts';
 import type { PlacedPods } from '../placement/placed-pods.ts';
@@ -35,7 +35,7 @@ interface FoundThere {
 export interface MigratedPodsOptions {
   placed: Pick<
     PlacedPods,
-    'inMember' | 'ofWorkload' | 'workloadNamed' | 'workloadByUid' | 'rulesOf' | 'clusterOf' | 'surgingSetOf'
+    'inMember' | 'ofWorkload' | 'workloadNamed' | 'workloadByKey' | 'rulesOf' | 'clusterOf' | 'surgingSetOf'
   >;
   mover: Pick<Mover, 'read' | 'wasSent'>;
 }
@@ -109,7 +109,8 @@ export class MigratedPods {
     const wouldSurge = perController((owned) => this.#surges(owned));
     const surges = (pod: Pod): boolean => isReady(pod) && wouldSurge(asOwned(pod));
     const all = new Map<string, Pod>();
-    for (const pod of placed.ofWorkload(workload?.metadata.uid ?? '')) all.set(pod.metadata.uid ?? '', pod);
+    for (const pod of workload === undefined ? [] : placed.ofWorkload(ownerKeyOf(workload)))
+      all.set(pod.metadata.uid ?? '', pod);
     for (const pod of there) all.set(pod.metadata.uid ?? '', pod);
     const gone = ending.map((pod): MigratedPod => {
       const isLeaving = { isLeaving: true, surges: surges(pod), whyStays: undefined };
@@ -147,8 +148,8 @@ export class MigratedPods {
     const all = [...still, ...unplaced, ...leaving].map(({ pod }) => pod);
     const samples = await this.#samples(all, signal);
     return all.flatMap((pod) => {
-      const uid = controllerUidOf(pod);
-      const sample = samples.get(uid) ?? this.#read.get(uid);
+      const controller = controllerKeyOf(pod);
+      const sample = samples.get(controller) ?? this.#read.get(controller);
       return sample === undefined ? [] : [alike(sample, pod)];
     });
   }
@@ -158,7 +159,7 @@ export class MigratedPods {
     const samples = await this.#samples(pods, signal);
     const whole = new Map<string, Pod>();
     for (const pod of pods) {
-      const sample = samples.get(controllerUidOf(pod));
+      const sample = samples.get(controllerKeyOf(pod));
       if (sample === undefined) return undefined;
       whole.set(pod.metadata.uid ?? '', alike(sample, pod));
     }
@@ -169,12 +170,12 @@ export class MigratedPods {
   async #samples(pods: readonly Pod[], signal: AbortSignal): Promise<ReadonlyMap<string, Pod>> {
     const samples = new Map<string, Pod>();
     for (const pod of pods) {
-      const controllerUid = controllerUidOf(pod);
-      if (samples.has(controllerUid)) continue;
+      const controller = controllerKeyOf(pod);
+      if (samples.has(controller)) continue;
       const live = await this.#o.mover.read(pod, signal);
       if (live === undefined) continue;
-      samples.set(controllerUid, asOwned(live));
-      this.#read.set(controllerUid, asOwned(live));
+      samples.set(controller, asOwned(live));
+      this.#read.set(controller, asOwned(live));
     }
     return samples;
   }
@@ -189,7 +190,7 @@ export class MigratedPods {
   mayGoNow(live: Pod, one: NamedWorkload): boolean {
     if (this.#surges(live)) return true;
     const { placed, mover } = this.#o;
-    const pods = placed.ofWorkload(one.workload?.metadata.uid ?? '').filter(isActive);
+    const pods = (one.workload === undefined ? [] : placed.ofWorkload(ownerKeyOf(one.workload))).filter(isActive);
     if (pods.some((pod) => mover.wasSent(pod))) return false;
     const all = pods.map((pod) => ({ pod, cluster: pod.spec.nodeName, isReady: isReady(pod) }));
     return mayGoAlone({ pod: live, isReady: isReady(live) }, all, this.wantedOf(one));
@@ -198,7 +199,7 @@ export class MigratedPods {
   /** Pods that the workload asks for, as it is by now; undefined: it is gone, or does not say. */
   wantedOf({ workload }: NamedWorkload): number | undefined {
     if (workload === undefined) return undefined;
-    return replicasOf(this.#o.placed.workloadByUid(workload.metadata.uid ?? '') ?? workload);
+    return replicasOf(this.#o.placed.workloadByKey(ownerKeyOf(workload)) ?? workload);
   }
 
   #surges(pod: Pod): boolean {
@@ -211,9 +212,9 @@ export class MigratedPods {
 export function perController<T>(ask: (pod: Pod) => T): (pod: Pod) => T {
   const known = new Map<string, { readonly answer: T }>();
   return (pod) => {
-    const uid = controllerUidOf(pod);
-    const found = known.get(uid) ?? { answer: ask(pod) };
-    known.set(uid, found);
+    const controller = controllerKeyOf(pod);
+    const found = known.get(controller) ?? { answer: ask(pod) };
+    known.set(controller, found);
     return found.answer;
   };
 }
@@ -222,8 +223,8 @@ function alike(sample: Pod, { metadata: { name, uid = '' } }: Pod): Pod {
   return { ...sample, metadata: { ...sample.metadata, name, uid } };
 }
 
-function controllerUidOf(pod: Pod): string {
-  return controllerOf(asOwned(pod))?.uid ?? pod.metadata.uid ?? '';
+function controllerKeyOf(pod: Pod): string {
+  return controllerOrOwnKeyOf(asOwned(pod));
 }
 
 function inOrder({ kind, name }: MigratedReference): string {

@@ -45,7 +45,7 @@ export interface MigrationsOptions {
     | 'inMember'
     | 'ofWorkload'
     | 'workloadNamed'
-    | 'workloadByUid'
+    | 'workloadByKey'
     | 'rulesOf'
     | 'hasRules'
     | 'clusterOf'

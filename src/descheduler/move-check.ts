@@ -1,7 +1,7 @@
 import { isActive } from '../api/pod-phase.ts';
 import { isReady } from '../kube/conditions.ts';
 import type { Pod } from '../kube/core-v1.ts';
-import { controllerOf } from '../kube/owner-references.ts';
+import { controllerOf, ownerKeyOf } from '../kube/owner-references.ts';
 import type { PlacedPods, SurgingSet } from '../placement/placed-pods.ts';
 import type { LivePods } from './live-pods.ts';
 import type { MovesFuse } from './moves-fuse.ts';
@@ -107,7 +107,7 @@ export class MoveCheck {
     const { workload } = placed.rulesOf(live);
     const controller = controllerOf(live)?.uid;
     return placed
-      .ofWorkload(workload.metadata.uid ?? '')
+      .ofWorkload(ownerKeyOf(workload))
       .filter((pod) => controllerOf(pod)?.uid === controller)
       .find((pod) => pod.spec.nodeName === undefined && isActive(pod) && !underWay.isPlacing(pod));
   }

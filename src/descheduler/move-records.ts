@@ -7,6 +7,7 @@ import { timestamp } from '../kube/timestamps.ts';
 import { patch } from '../kube/verbs.ts';
 import type { HandlerResult } from '../kube/workqueue.ts';
 import { WrittenTimes } from '../kube/written-times.ts';
+import { ownerKeyOf } from '../kube/owner-references.ts';
 import { fewEnoughInMs, joinedMoves, type Move, type Moves, movesWithin, withMove } from '../placement/moves.ts';
 import type { TypedObject } from '../placement/owner-chain.ts';
 import type { PlacedPods } from '../placement/placed-pods.ts';
@@ -24,7 +25,7 @@ const MAX_MESSAGE = 1_000;
 
 export interface MoveRecordsOptions {
   host: KubeClient;
-  placed: Pick<PlacedPods, 'recordOf' | 'workloadByUid'>;
+  placed: Pick<PlacedPods, 'recordOf' | 'workloadByKey'>;
   /** Wall clock in ms. */
   clock: () => number;
   /** In ms. */
@@ -37,19 +38,19 @@ export interface MoveRecordsOptions {
  */
 export class MoveRecords {
   readonly #o: MoveRecordsOptions;
-  /** By UID of the workload. */
+  /** By key of the workload (owner-references.ts). */
   readonly #known = new LRUCache<string, readonly Moves[]>(atMost(REMEMBERED));
   /** By workload and move. */
   readonly #times: WrittenTimes;
-  readonly #handlers = new Set<(workloadUid: string) => void>();
+  readonly #handlers = new Set<(workloadKey: string) => void>();
 
   constructor(options: MoveRecordsOptions) {
     this.#o = options;
     this.#times = new WrittenTimes(options);
   }
 
-  /** Calls the handler with the workload's UID after each move; its record then needs a sync. */
-  on(handler: (workloadUid: string) => void): () => void {
+  /** Calls the handler with the workload's key after each move; its record then needs a sync. */
+  on(handler: (workloadKey: string) => void): () => void {
     this.#handlers.add(handler);
     return () => this.#handlers.delete(handler);
   }
@@ -73,17 +74,17 @@ export class MoveRecords {
   }
 
   add(workload: TypedObject, move: Move): void {
-    const { uid = '' } = workload.metadata;
+    const key = ownerKeyOf(workload);
     const lastOf = (one: Moves): number => this.#lastOf(workload, one);
     const told = { ...move, message: cut(move.message) };
-    this.#known.set(uid, withMove(this.#of(workload), told, this.#o.clock(), lastOf));
-    for (const handler of this.#handlers) handler(uid);
+    this.#known.set(key, withMove(this.#of(workload), told, this.#o.clock(), lastOf));
+    for (const handler of this.#handlers) handler(key);
   }
 
   /** Throws what the host answers. */
-  async bringUpToDate(workloadUid: string, signal: AbortSignal): Promise<HandlerResult> {
+  async bringUpToDate(workloadKey: string, signal: AbortSignal): Promise<HandlerResult> {
     const { host, placed } = this.#o;
-    const workload = placed.workloadByUid(workloadUid);
+    const workload = placed.workloadByKey(workloadKey);
     const record = workload === undefined ? undefined : placed.recordOf(workload);
     if (workload === undefined) return undefined;
     const all = this.#of(workload);
@@ -123,14 +124,14 @@ export class MoveRecords {
    * nor again when that time has come.
    */
   #lastOf(workload: TypedObject, { strategy, from, last }: Moves): number {
-    const key = `${workload.metadata.uid ?? ''} ${strategy} ${from} ${String(Math.floor(last / 1_000))}`;
+    const key = `${ownerKeyOf(workload)} ${strategy} ${from} ${String(Math.floor(last / 1_000))}`;
     return this.#times.at(key, last);
   }
 
   #of(workload: TypedObject): readonly Moves[] {
     const stored = this.#o.placed.recordOf(workload)?.moves ?? [];
     const lastOf = (one: Moves): number => this.#lastOf(workload, one);
-    return joinedMoves(this.#known.get(workload.metadata.uid ?? '') ?? [], stored, lastOf);
+    return joinedMoves(this.#known.get(ownerKeyOf(workload)) ?? [], stored, lastOf);
   }
 }
 

@@ -5,7 +5,7 @@ import type { KubeClient } from '../kube/client.ts';
 import type { Pod } from '../kube/core-v1.ts';
 import type { EventRecorder } from '../kube/event-recorder.ts';
 import { atMost } from '../kube/lru-limit.ts';
-import { controllerOf } from '../kube/owner-references.ts';
+import { controllerKeyOf } from '../kube/owner-references.ts';
 import { PODS } from '../kube/resource.ts';
 import { evict, patch } from '../kube/verbs.ts';
 import { evictionRefusal, heldByHost, mayBeDone, REFUSED_MS } from './eviction-refusal.ts';
@@ -122,12 +122,12 @@ export class Mover {
 
   /** Time until the pod may be tried again (ms); 0: now. */
   restMs(pod: Pod): number {
-    const ofController = this.#restOf(controllerOf(pod)?.uid);
+    const ofController = this.#restOf(controllerKeyOf(pod));
     return Math.max(this.#restOf(pod.metadata.uid), ofController, this.#gaveBackForMs(pod));
   }
 
-  #restOf(uid = ''): number {
-    return Math.max(0, (this.#restsUntil.get(uid) ?? 0) - this.#o.monotonic());
+  #restOf(key = ''): number {
+    return Math.max(0, (this.#restsUntil.get(key) ?? 0) - this.#o.monotonic());
   }
 
   #gaveBackForMs({ metadata: { uid = '' }, spec: { nodeName = '' } }: Pod): number {
@@ -239,8 +239,9 @@ export class Mover {
 
   /** Pods of one controller are much alike: what takes the host long for one of them must not take up the time of all others. */
   #letAllRest(pod: Pod, tookMs: number): void {
-    const uid = controllerOf(pod)?.uid ?? pod.metadata.uid ?? '';
-    if (tookMs >= SLOW_MS) this.#restsUntil.set(uid, this.#o.monotonic() + tookMs * SLOW_RESTS);
+    // A pod by itself rests by its UID.
+    const key = controllerKeyOf(pod) ?? pod.metadata.uid ?? '';
+    if (tookMs >= SLOW_MS) this.#restsUntil.set(key, this.#o.monotonic() + tookMs * SLOW_RESTS);
   }
 
   #isLost(name: string): boolean {
@@ -251,7 +252,7 @@ export class Mover {
   /** Whether the most allowed pods of its ReplicaSet are already being replaced. */
   #waitsForOthers(wanted: WantedMove): boolean {
     const set = this.#check.setBefore(wanted.pod, wanted);
-    return set !== undefined && this.#o.releases.count(set.uid) >= releasedAtOnce(set);
+    return set !== undefined && this.#o.releases.count(set.key) >= releasedAtOnce(set);
   }
 
   /**
@@ -261,11 +262,11 @@ export class Mover {
   async #release(live: Pod, set: SurgingSet, lost: boolean, signal: AbortSignal): Promise<boolean> {
     const { host, placed, releases, clock } = this.#o;
     const { namespace, name } = live.metadata;
-    const out = [...releases.of(set.uid), ...releases.givenBack(set.uid)];
-    const known = new Map([...placed.ofController(set.uid), ...out].map((pod) => [pod.metadata.uid, pod]));
+    const out = [...releases.of(set.key), ...releases.givenBack(set.key)];
+    const known = new Map([...placed.ofController(set.key), ...out].map((pod) => [pod.metadata.uid, pod]));
     const body = releasePatch(live, { ready: readyOf([...known.values()]), at: clock(), lost });
-    if (body === undefined || (!lost && releases.count(set.uid) >= releasedAtOnce(set))) return false;
-    releases.sent(live, set.uid, lost);
+    if (body === undefined || (!lost && releases.count(set.key) >= releasedAtOnce(set))) return false;
+    releases.sent(live, set.key, lost);
     try {
       await this.#write(
         live,

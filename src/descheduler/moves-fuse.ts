@@ -1,5 +1,6 @@
 import { isActive } from '../api/pod-phase.ts';
 import type { Pod } from '../kube/core-v1.ts';
+import { ownerKeyOf } from '../kube/owner-references.ts';
 import type { PlacedPods } from '../placement/placed-pods.ts';
 import type { MoveRecords } from './move-records.ts';
 
@@ -37,7 +38,7 @@ export class MovesFuse {
     const { placed, records, perPodPerHour } = this.#o;
     const { workload, replicas = 1 } = placed.rulesOf(pod);
     // Not those on their way out: of a member that does not answer each move leaves one, for as long as that lasts.
-    const pods = placed.ofWorkload(workload.metadata.uid ?? '').filter(isActive).length;
+    const pods = placed.ofWorkload(ownerKeyOf(workload)).filter(isActive).length;
     const most = Math.ceil(perPodPerHour * Math.max(replicas, pods));
     const count = records.withinAnHour(workload);
     const before = Math.max(0, most - more);

@@ -1,5 +1,5 @@
 import type { Pod } from '../kube/core-v1.ts';
-import { controllerOf } from '../kube/owner-references.ts';
+import { controllerOrOwnKeyOf } from '../kube/owner-references.ts';
 
 /** Longest wait for a successor to appear, and then to be bound (ms). */
 const WAIT_MS = 60_000;
@@ -7,7 +7,7 @@ const WAIT_MS = 60_000;
 /** Moved pods whose successors are not bound yet; their capacity must not be promised twice. */
 export class MovesUnderWay {
   readonly #monotonic: () => number;
-  /** By controller UID and UID of the pod that makes way, oldest first: the deadline for its successor to appear (monotonic ms). */
+  /** By key of the controller and UID of the pod that makes way, oldest first: the deadline for its successor to appear (monotonic ms). */
   readonly #awaited = new Map<string, Map<string, number>>();
   /** By pod UID, the deadline for a successor to be bound (monotonic ms). */
   readonly #placing = new Map<string, number>();
@@ -32,7 +32,7 @@ export class MovesUnderWay {
   /** The same without the place that an earlier try to move the pod, which was not answered, keeps for its successor. */
   countBut(pod: Pod): number {
     const { count } = this;
-    return this.#awaited.get(controllerUidOf(pod))?.has(pod.metadata.uid ?? '') === true ? count - 1 : count;
+    return this.#awaited.get(controllerOrOwnKeyOf(pod))?.has(pod.metadata.uid ?? '') === true ? count - 1 : count;
   }
 
   /**
@@ -40,7 +40,7 @@ export class MovesUnderWay {
    * answer comes. Returns what takes it back when the host refuses.
    */
   moving(pod: Pod): () => void {
-    const controller = controllerUidOf(pod);
+    const controller = controllerOrOwnKeyOf(pod);
     const { uid = '' } = pod.metadata;
     const untils = this.#awaited.get(controller) ?? new Map<string, number>();
     const before = untils.get(uid);
@@ -61,7 +61,7 @@ export class MovesUnderWay {
 
   /** A new pod was seen. */
   came(pod: Pod): void {
-    const controller = controllerUidOf(pod);
+    const controller = controllerOrOwnKeyOf(pod);
     const untils = this.#awaited.get(controller);
     const [first] = untils?.keys() ?? [];
     if (untils === undefined || first === undefined) return;
@@ -78,8 +78,4 @@ export class MovesUnderWay {
   gone({ metadata: { uid = '' } }: Pod): void {
     this.#placing.delete(uid);
   }
-}
-
-function controllerUidOf(pod: Pod): string {
-  return controllerOf(pod)?.uid ?? pod.metadata.uid ?? '';
 }

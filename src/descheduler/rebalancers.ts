@@ -11,6 +11,7 @@ import { isReady } from '../kube/conditions.ts';
 import type { Informer } from '../kube/informer.ts';
 import { jsonEqual } from '../kube/json-equal.ts';
 import type { HandlerResult } from '../kube/workqueue.ts';
+import { ownerKeyOf } from '../kube/owner-references.ts';
 import type { PlacedPods } from '../placement/placed-pods.ts';
 import { displacedPod } from './displaced-pod.ts';
 import { deletedInMs, isSameOrder } from './order.ts';
@@ -152,18 +153,19 @@ export class Rebalancers {
     signal: AbortSignal,
   ): Promise<Found> {
     const { host, placed, mover, monotonic } = this.#o;
-    const uid = placed.workloadNamed(reference)?.metadata.uid;
-    if (uid === undefined) {
+    const workload = placed.workloadNamed(reference);
+    if (workload === undefined) {
       const message = 'there is no such workload, or its kind is not one whose pods go where policies say';
       return { result: 'Failed', reason: 'ReferencedWorkloadNotFound', message };
     }
-    const pods = this.#podsOf(uid);
+    const key = ownerKeyOf(workload);
+    const pods = this.#podsOf(key);
     const [first] = pods;
     if (first !== undefined && !placed.hasRules(first)) {
       const message = 'no policy and no label of its namespace speaks about it';
       return { result: 'Failed', reason: 'NoPolicy', message };
     }
-    if (this.#moving.has(uid)) return { reason: 'Progressing' };
+    if (this.#moving.has(key)) return { reason: 'Progressing' };
     if (!this.#areAllWell(pods)) {
       const isSlow = monotonic() - sight.progress >= SLOW_MS;
       return { reason: 'Progressing', waitsFor: isSlow ? 'not all of its pods are there and Ready' : undefined };
@@ -178,15 +180,15 @@ export class Rebalancers {
     if (notFollowed !== undefined)
       return { reason: 'Progressing', waitsFor: `not moved now: ${notFollowed}`, rests: true };
     const move = rebalanceMove(found, object.metadata.name, {
-      recheck: (live) => (this.#asksFor(object, reference) ? this.#recheck(live, uid, found.from) : 'notWanted'),
+      recheck: (live) => (this.#asksFor(object, reference) ? this.#recheck(live, key, found.from) : 'notWanted'),
       isOrdered: async (until) => await isOrdered(host, WORKLOAD_REBALANCERS, object, until),
     });
-    if (mover.restMs(found.pod) === 0 && !mover.keeps(move) && !this.#moving.has(uid)) {
-      this.#moving.add(uid);
+    if (mover.restMs(found.pod) === 0 && !mover.keeps(move) && !this.#moving.has(key)) {
+      this.#moving.add(key);
       try {
         if ((await mover.move(move, signal)) === 'moved') sight.progress = monotonic();
       } finally {
-        this.#moving.delete(uid);
+        this.#moving.delete(key);
       }
     }
     const held = mover.whyHeld(found.pod, 'Rebalance');
@@ -213,7 +215,7 @@ export class Rebalancers {
     return isSameOrder(asked, now) && now.spec.workloads.some((one) => jsonEqual(one, reference));
   }
 
-  #recheck(live: Pod, workloadUid: string, from: string): Recheck {
+  #recheck(live: Pod, workloadKey: string, from: string): Recheck {
     const { placed } = this.#o;
     if (placed.clusterOf(live.spec.nodeName ?? '') !== from || isFinished(live)) return 'notWanted';
     const notFollowed = this.#whyNotFollowed();
@@ -223,11 +225,11 @@ export class Rebalancers {
     const own = whyNotMoved(live);
     if (own !== undefined) return { why: own };
     // One is on its way, or does not run well: it will be looked at again.
-    return this.#areAllWell(this.#podsOf(workloadUid)) ? undefined : 'notWanted';
+    return this.#areAllWell(this.#podsOf(workloadKey)) ? undefined : 'notWanted';
   }
 
-  #podsOf(workloadUid: string): readonly Pod[] {
-    return this.#o.placed.ofWorkload(workloadUid).filter((pod) => !isFinished(pod));
+  #podsOf(workloadKey: string): readonly Pod[] {
+    return this.#o.placed.ofWorkload(workloadKey).filter((pod) => !isFinished(pod));
   }
 
   /** All are there and Ready, and none is on its way. */

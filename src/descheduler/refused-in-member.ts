@@ -40,9 +40,9 @@ export class RefusedInMember {
   }
 
   /** Throws what the host answers. */
-  async bringUpToDate(workloadUid: string, signal: AbortSignal): Promise<HandlerResult> {
+  async bringUpToDate(workloadKey: string, signal: AbortSignal): Promise<HandlerResult> {
     const { placed, mover, clock } = this.#o;
-    const pods = placed.ofWorkload(workloadUid);
+    const pods = placed.ofWorkload(workloadKey);
     const refused = pods.flatMap((pod) => this.#candidate(pod));
     const [first] = refused;
     if (first === undefined) return undefined;

@@ -3,8 +3,8 @@ import type { KubeClient } from '../kube/client.ts';
 import { isReady } from '../kube/conditions.ts';
 import type { Pod } from '../kube/core-v1.ts';
 import { ifThere } from '../kube/if-there.ts';
-import type { KubeObject } from '../kube/object.ts';
-import { controllerOf } from '../kube/owner-references.ts';
+import { keyFor, type KubeObject, splitKey } from '../kube/object.ts';
+import { controllerOf, ownerKeyOf } from '../kube/owner-references.ts';
 import { PODS, REPLICA_SETS } from '../kube/resource.ts';
 import { evict, get, patch } from '../kube/verbs.ts';
 import type { HandlerResult } from '../kube/workqueue.ts';
@@ -61,9 +61,9 @@ export class ReleasedPods {
   readonly #o: ReleasedPodsOptions;
   readonly #healed: HealedPods;
   readonly #report: ReleaseReport;
-  /** By UID of a ReplicaSet that has fewer pods than it wants, since when, in monotonic ms. */
+  /** By key of a ReplicaSet that has fewer pods than it wants, since when, in monotonic ms. */
   readonly #shortSince = new Map<string, number>();
-  /** By UID of a ReplicaSet whose rules say KeepReplacement, since when, in monotonic ms. */
+  /** By key of a ReplicaSet whose rules say KeepReplacement, since when, in monotonic ms. */
   readonly #keepsSince = new Map<string, number>();
   /** By UID of a pod whose member is none any more, since when, in monotonic ms. */
   readonly #goneSince = new Map<string, number>();
@@ -77,52 +77,52 @@ export class ReleasedPods {
   }
 
   /** Throws errors of the host's API; a pod that changed or disappeared meanwhile is not an error. */
-  async bringUpToDate(setUid: string, signal: AbortSignal): Promise<HandlerResult> {
+  async bringUpToDate(setKey: string, signal: AbortSignal): Promise<HandlerResult> {
     const { placed, releases } = this.#o;
-    if (!releases.has(setUid)) {
-      this.#forgetTimes(setUid);
+    if (!releases.has(setKey)) {
+      this.#forgetTimes(setKey);
       return undefined;
     }
     // While the host cannot be followed, one that was seen to be Ready may not be any more.
     if (placed.problem !== undefined) {
-      this.#forgetTimes(setUid);
+      this.#forgetTimes(setKey);
       return { requeueAfterMs: LOOK_MS };
     }
     // One that cannot be ended keeps none of the others.
     const failures: unknown[] = [];
     const failed = (error: unknown): number => failures.push(error);
-    for (const one of releases.unadopted(setUid)) await this.#endIfNobodys(one, setUid, signal).catch(failed);
-    const result = await this.#takeSteps(setUid, failed, signal);
+    for (const one of releases.unadopted(setKey)) await this.#endIfNobodys(one, setKey, signal).catch(failed);
+    const result = await this.#takeSteps(setKey, failed, signal);
     if (failures.length > 0) throw failures[0];
     return result;
   }
 
-  async #takeSteps(setUid: string, failed: (error: unknown) => void, signal: AbortSignal): Promise<HandlerResult> {
+  async #takeSteps(setKey: string, failed: (error: unknown) => void, signal: AbortSignal): Promise<HandlerResult> {
     const { placed, releases } = this.#o;
-    const [first] = releases.of(setUid);
+    const [first] = releases.of(setKey);
     if (first === undefined) {
-      this.#forgetTimes(setUid);
+      this.#forgetTimes(setKey);
       return { requeueAfterMs: LOOK_MS };
     }
     // Caches only tell whether there may be something to do; the ReplicaSet is read live before anything is done.
     const known = placed.surgingSetOf(asOwned(first));
     const cached =
       known === undefined ? undefined : { replicas: known.replicas, ready: undefined, available: undefined };
-    const expected = this.#steps(setUid, cached);
+    const expected = this.#steps(setKey, cached);
     for (const step of expected) {
       if (step.kind !== 'wait') continue;
       this.#failsSince.delete(step.pod.metadata.uid ?? '');
       this.#report.waits(step);
     }
     if (expected.every(({ kind }) => kind === 'wait')) return { requeueAfterMs: LOOK_MS };
-    const live = await this.#read(first, releasedFrom(first)?.replicaSet ?? '', setUid, signal);
+    const live = await this.#read(first, releasedFrom(first)?.replicaSet ?? '', setKey, signal);
     if (placed.problem !== undefined) return { requeueAfterMs: LOOK_MS };
-    const steps = this.#steps(setUid, live);
+    const steps = this.#steps(setKey, live);
     for (const step of steps) {
       if (signal.aborted) break;
       if (step.kind !== 'wait') await this.#carryOut(step, signal).catch(failed);
     }
-    const isBehind = live !== undefined && live.ready < readyOf(placed.ofController(setUid));
+    const isBehind = live !== undefined && live.ready < readyOf(placed.ofController(setKey));
     return { requeueAfterMs: isBehind ? BEHIND_MS : LOOK_MS };
   }
 
@@ -132,26 +132,26 @@ export class ReleasedPods {
     this.#goneSince.delete(pod.metadata.uid ?? '');
     this.#failsSince.delete(pod.metadata.uid ?? '');
     const mark = releasedFrom(pod);
-    if (mark !== undefined) this.#madeRoom(mark);
+    if (mark !== undefined) this.#madeRoom(keyFor(pod.metadata.namespace, mark.uid));
   }
 
   /** A ReplicaSet that has fewer pods than it wants has its time to make one anew. */
-  #madeRoom({ uid }: From): void {
-    if (this.#shortSince.has(uid)) this.#shortSince.set(uid, this.#o.monotonic());
+  #madeRoom(setKey: string): void {
+    if (this.#shortSince.has(setKey)) this.#shortSince.set(setKey, this.#o.monotonic());
   }
 
-  #steps(setUid: string, set: ReplicaSetFacts | undefined): ReleaseStep[] {
+  #steps(setKey: string, set: ReplicaSetFacts | undefined): ReleaseStep[] {
     const { placed, releases, lostForMs, clock } = this.#o;
-    const released = releases.of(setUid);
+    const released = releases.of(setKey);
     const all = placed.members();
     const { paused } = lostMembers(all);
     const members = new Map(all.map((one) => [one.name, withWordsThatCount(one, lostForMs(one.name))]));
     const memberOf = ({ spec }: Pod): PlacedMember | undefined => members.get(placed.clusterOf(spec.nodeName ?? ''));
     // Not Ready may only mean that its member does not answer, or did not until a moment ago.
     for (const pod of released) if (isUnanswered(pod, memberOf(pod))) releases.countAnew(pod);
-    const givenBack = releases.givenBack(setUid);
+    const givenBack = releases.givenBack(setKey);
     const out = new Set([...released, ...givenBack].map(({ metadata }) => metadata.uid));
-    const owned = [...placed.ofController(setUid).filter(({ metadata }) => !out.has(metadata.uid)), ...givenBack];
+    const owned = [...placed.ofController(setKey).filter(({ metadata }) => !out.has(metadata.uid)), ...givenBack];
     const [first] = released;
     const found = first === undefined ? undefined : placed.rulesOf(asOwned(first));
     const failover = found?.failover;
@@ -160,7 +160,7 @@ export class ReleasedPods {
     const onHeal = onHealOf(failover);
     const rulesFound = {
       onHeal,
-      keepsForMs: this.#since(this.#keepsSince, setUid, onHeal === 'KeepReplacement'),
+      keepsForMs: this.#since(this.#keepsSince, setKey, onHeal === 'KeepReplacement'),
       hasRules: first !== undefined && placed.hasRules(asOwned(first)),
     };
     const passedMs = (pod: Pod): number => releases.passedMs(pod);
@@ -171,7 +171,7 @@ export class ReleasedPods {
       rules,
       now: clock(),
       passedMs,
-      shortForMs: this.#since(this.#shortSince, setUid, missingOf(set, owned) > 0),
+      shortForMs: this.#since(this.#shortSince, setKey, missingOf(set, owned) > 0),
       heal: (pod) => {
         const member = memberOf(pod);
         const goneForMs = this.#since(this.#goneSince, pod.metadata.uid ?? '', member === undefined);
@@ -199,36 +199,37 @@ export class ReleasedPods {
     return now - since;
   }
 
-  #forgetTimes(setUid: string): void {
-    this.#shortSince.delete(setUid);
-    this.#keepsSince.delete(setUid);
-    for (const { metadata } of this.#o.releases.of(setUid)) this.#goneSince.delete(metadata.uid ?? '');
+  #forgetTimes(setKey: string): void {
+    this.#shortSince.delete(setKey);
+    this.#keepsSince.delete(setKey);
+    for (const { metadata } of this.#o.releases.of(setKey)) this.#goneSince.delete(metadata.uid ?? '');
   }
 
   /** The live ReplicaSet; undefined when it is gone or being deleted. */
   async #read(
     { metadata: { namespace } }: Pod,
     name: string,
-    uid: string,
+    key: string,
     signal: AbortSignal,
   ): Promise<(ReplicaSetFacts & { ready: number }) | undefined> {
     const live = await ifThere(get<ReplicaSet>(this.#o.host, REPLICA_SETS, { namespace, name }, { signal }));
-    if (live?.metadata.uid !== uid || live.metadata.deletionTimestamp !== undefined) return undefined;
+    if (live === undefined || ownerKeyOf(live) !== key || live.metadata.deletionTimestamp !== undefined)
+      return undefined;
     const { replicas = 1, minReadySeconds = 0 } = live.spec ?? {};
     const { readyReplicas: ready = 0, availableReplicas = 0 } = live.status ?? {};
     return { replicas, ready, available: minReadySeconds > 0 ? availableReplicas : undefined };
   }
 
   /** One that was given back and that its ReplicaSet did not adopt. When that is gone by now, nobody else would end the pod. */
-  async #endIfNobodys({ pod, replicaSet }: Unadopted, setUid: string, signal: AbortSignal): Promise<void> {
+  async #endIfNobodys({ pod, replicaSet }: Unadopted, setKey: string, signal: AbortSignal): Promise<void> {
     const { host, releases } = this.#o;
     const { namespace, name, uid } = pod.metadata;
     try {
-      if ((await this.#read(pod, replicaSet, setUid, signal)) === undefined) {
+      if ((await this.#read(pod, replicaSet, setKey, signal)) === undefined) {
         const live = await get<Pod>(host, PODS, { namespace, name }, { signal });
         const isNobodys = live.metadata.deletionTimestamp === undefined && controllerOf(live) === undefined;
         if (live.metadata.uid === uid && isNobodys)
-          await this.#evict(live, { replicaSet, uid: setUid }, 'Gone', signal);
+          await this.#evict(live, { replicaSet, uid: splitKey(setKey).name }, 'Gone', signal);
       }
       releases.forget(pod);
     } catch (error) {
@@ -296,7 +297,7 @@ export class ReleasedPods {
   async #evict(live: Pod, released: From, why: EvictReason | ChosenReason, signal: AbortSignal): Promise<void> {
     const { namespace, name, uid, resourceVersion } = live.metadata;
     await evict(this.#o.host, { namespace, name }, { uid, resourceVersion }, { signal });
-    if (why === 'NoOther') this.#madeRoom(released);
+    if (why === 'NoOther') this.#madeRoom(keyFor(namespace, released.uid));
     this.#report.evicted(live, released.replicaSet, why);
   }
 }

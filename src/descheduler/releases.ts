@@ -1,12 +1,13 @@
 import { releasedFrom, TEMPLATE_HASH } from '../api/released.ts';
 import type { Pod } from '../kube/core-v1.ts';
+import { keyFor } from '../kube/object.ts';
 import { controllerOf } from '../kube/owner-references.ts';
 
 /** For the caches to show a release, in ms. */
 const CAUGHT_UP_MS = 30_000;
 
 type Release = {
-  readonly setUid: string;
+  readonly setKey: string;
   /** Its member did not answer when it was released. */
   readonly lost: boolean;
   /** From when on its time counts, in monotonic ms. */
@@ -30,7 +31,7 @@ export class Releases {
   readonly #monotonic: () => number;
   /** By UID of the pod. */
   readonly #pods = new Map<string, Release>();
-  /** UIDs of pods by that of their ReplicaSet. */
+  /** UIDs of pods by the key of their ReplicaSet (owner-references.ts). */
   readonly #sets = new Map<string, Set<string>>();
 
   constructor(monotonic: () => number) {
@@ -38,11 +39,11 @@ export class Releases {
   }
 
   /** It is being released. */
-  sent({ metadata: { uid = '' } }: Pod, setUid: string, lost = false): void {
+  sent({ metadata: { uid = '' } }: Pod, setKey: string, lost = false): void {
     // Two strategies may want the same pod at once: what was seen of the first one stays.
     if (this.#pods.get(uid)?.kind === 'released') return;
     const since = this.#monotonic();
-    this.#put(uid, { kind: 'sent', setUid, lost, since, until: since + CAUGHT_UP_MS });
+    this.#put(uid, { kind: 'sent', setKey, lost, since, until: since + CAUGHT_UP_MS });
   }
 
   /** The host did not take what was sent. It may have taken it from another one before. */
@@ -54,7 +55,7 @@ export class Releases {
   forget({ metadata: { uid = '' } }: Pod): string | undefined {
     const release = this.#pods.get(uid);
     if (release !== undefined) this.#drop(uid, release);
-    return release?.setUid;
+    return release?.setKey;
   }
 
   /** The pod as it is now. Returns the ReplicaSet that it was released from, or that has it again. */
@@ -64,8 +65,9 @@ export class Releases {
     const before = this.#pods.get(uid);
     const now = this.#monotonic();
     if (setUid !== undefined) {
-      this.#put(uid, { kind: 'released', setUid, lost, since: before?.since ?? now, pod });
-      return setUid;
+      const setKey = keyFor(pod.metadata.namespace, setUid);
+      this.#put(uid, { kind: 'released', setKey, lost, since: before?.since ?? now, pod });
+      return setKey;
     }
     if (before === undefined || (before.kind === 'sent' && before.until > now)) return undefined;
     const isChosen = pod.metadata.labels?.[TEMPLATE_HASH] !== undefined;
@@ -76,51 +78,51 @@ export class Releases {
         ? before
         : { replicaSet: releasedFrom(before.pod)?.replicaSet ?? '', until: now + CAUGHT_UP_MS };
     this.#put(uid, { ...before, kind: 'givenBack', pod, replicaSet, until });
-    return before.setUid;
+    return before.setKey;
   }
 
   /** Whether any pod of the ReplicaSet is out of it, as far as the caches show, or was given back and is not adopted. */
-  has(setUid: string): boolean {
-    return this.#current(setUid).length > 0;
+  has(setKey: string): boolean {
+    return this.#current(setKey).length > 0;
   }
 
   /** Those that are released, as the caches show them. */
-  of(setUid: string): Pod[] {
-    return this.#current(setUid).flatMap((one) => (one.kind === 'released' ? [one.pod] : []));
+  of(setKey: string): Pod[] {
+    return this.#current(setKey).flatMap((one) => (one.kind === 'released' ? [one.pod] : []));
   }
 
   /**
    * Those given back that the ReplicaSet has not adopted yet. They are its pods, though no controller reference says so: who does
    * not count them takes it for one that has fewer pods Ready than it has.
    */
-  givenBack(setUid: string): Pod[] {
+  givenBack(setKey: string): Pod[] {
     const now = this.#monotonic();
-    return this.#current(setUid).flatMap((one) => (one.kind === 'givenBack' && one.until > now ? [one.pod] : []));
+    return this.#current(setKey).flatMap((one) => (one.kind === 'givenBack' && one.until > now ? [one.pod] : []));
   }
 
   /** Those that should have been adopted by now. They stay until somebody says {@link forget}. */
-  unadopted(setUid: string): Unadopted[] {
+  unadopted(setKey: string): Unadopted[] {
     const now = this.#monotonic();
-    return this.#current(setUid).flatMap((one) => (one.kind === 'givenBack' && one.until <= now ? [one] : []));
+    return this.#current(setKey).flatMap((one) => (one.kind === 'givenBack' && one.until <= now ? [one] : []));
   }
 
   /**
    * Those that make room for others: those included that the caches do not show yet, and those that wait to be adopted, and none that
    * waits for its member.
    */
-  count(setUid: string): number {
+  count(setKey: string): number {
     const now = this.#monotonic();
     const isOverdue = (one: Release): boolean => one.kind === 'givenBack' && one.until <= now;
-    return this.#current(setUid).filter((one) => !one.lost && !isOverdue(one)).length;
+    return this.#current(setKey).filter((one) => !one.lost && !isOverdue(one)).length;
   }
 
   /** One that the caches should show by now was never released: its request got lost. */
-  #current(setUid: string): Release[] {
-    for (const uid of this.#sets.get(setUid) ?? []) {
+  #current(setKey: string): Release[] {
+    for (const uid of this.#sets.get(setKey) ?? []) {
       const release = this.#pods.get(uid);
       if (release?.kind === 'sent' && release.until <= this.#monotonic()) this.#drop(uid, release);
     }
-    return [...(this.#sets.get(setUid) ?? [])].flatMap((uid) => this.#pods.get(uid) ?? []);
+    return [...(this.#sets.get(setKey) ?? [])].flatMap((uid) => this.#pods.get(uid) ?? []);
   }
 
   /** Its time begins anew. */
@@ -144,16 +146,16 @@ export class Releases {
     return this.#pods.size;
   }
 
-  #drop(uid: string, { setUid }: Release): void {
+  #drop(uid: string, { setKey }: Release): void {
     this.#pods.delete(uid);
-    const set = this.#sets.get(setUid);
+    const set = this.#sets.get(setKey);
     set?.delete(uid);
-    if (set?.size === 0) this.#sets.delete(setUid);
+    if (set?.size === 0) this.#sets.delete(setKey);
   }
 
   #put(uid: string, release: Release): void {
     this.#pods.set(uid, release);
-    const set = this.#sets.get(release.setUid) ?? new Set();
-    this.#sets.set(release.setUid, set.add(uid));
+    const set = this.#sets.get(release.setKey) ?? new Set();
+    this.#sets.set(release.setKey, set.add(uid));
   }
 }

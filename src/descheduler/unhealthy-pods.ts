@@ -43,17 +43,17 @@ export class UnhealthyPods {
   }
 
   /** Throws what the host answers. */
-  async bringUpToDate(workloadUid: string, signal: AbortSignal): Promise<HandlerResult> {
-    const found = this.#o.ill.look(workloadUid);
+  async bringUpToDate(workloadKey: string, signal: AbortSignal): Promise<HandlerResult> {
+    const found = this.#o.ill.look(workloadKey);
     if (found === undefined) return undefined;
     for (const group of found.groups) {
-      if ((await this.#move(group, found, workloadUid, signal)) === 'again') return { requeueAfterMs: 0 };
+      if ((await this.#move(group, found, workloadKey, signal)) === 'again') return { requeueAfterMs: 0 };
     }
     return found.isCalm ? undefined : { requeueAfterMs: LOOK_MS };
   }
 
   /** `again`: there is more to do than is done in one round. */
-  async #move(group: IllGroup, look: IllPodsLook, workloadUid: string, signal: AbortSignal): Promise<'again' | 'done'> {
+  async #move(group: IllGroup, look: IllPodsLook, workloadKey: string, signal: AbortSignal): Promise<'again' | 'done'> {
     const { mover, ages } = this.#o;
     const { cluster, atMost } = group;
     // In earnest nothing goes before that is so. Without it, a place elsewhere would be asked for while all pods still go to this member.
@@ -64,8 +64,8 @@ export class UnhealthyPods {
     for (const pod of pods) {
       if (signal.aborted) return 'done';
       if (mover.restMs(pod) > 0) continue;
-      const { illForMs } = ages.of(workloadUid, pod.metadata.uid ?? '');
-      const recheck = (live: Pod): Recheck => this.#recheck(live, group, look, workloadUid);
+      const { illForMs } = ages.of(workloadKey, pod.metadata.uid ?? '');
+      const recheck = (live: Pod): Recheck => this.#recheck(live, group, look, workloadKey);
       const wanted = { ...unhealthyMove(pod, cluster, illForMs, recheck), wouldAvoid };
       if (mover.keeps(wanted)) continue;
       const outcome = await mover.move(wanted, signal);
@@ -99,7 +99,7 @@ export class UnhealthyPods {
     live: Pod,
     { cluster, well, wellElsewhere, atMost }: IllGroup,
     { workload, count, isRehearsed }: IllPodsLook,
-    workloadUid: string,
+    workloadKey: string,
   ): Recheck {
     const { placed, ages, records, dryRun } = this.#o;
     if (placed.clusterOf(live.spec.nodeName ?? '') !== cluster || !isIllInMember(live)) return 'notWanted';
@@ -107,7 +107,7 @@ export class UnhealthyPods {
     // In earnest by now, and nothing is avoided yet.
     if (isIllnessRehearsed(failover, dryRun) !== isRehearsed) return 'notWanted';
     const afterMs = unhealthyAfterMs(failover);
-    const { illForMs } = ages.of(workloadUid, live.metadata.uid ?? '');
+    const { illForMs } = ages.of(workloadKey, live.metadata.uid ?? '');
     if (afterMs === undefined || illForMs < afterMs) return 'notWanted';
     const ill = `(${illnessOf(live)})`;
     const own = whyNotMovedAtWill(live);
@@ -117,7 +117,7 @@ export class UnhealthyPods {
     if (why !== undefined)
       return { why: `what ${clusterInWords(cluster)} said last may be old, as ${why}`, ofWorkload: true };
     const isWellElsewhere = [...well].some(
-      ([name, uids]) => name !== cluster && !closed.has(name) && uids.some((uid) => ages.of(workloadUid, uid).isWell),
+      ([name, uids]) => name !== cluster && !closed.has(name) && uids.some((uid) => ages.of(workloadKey, uid).isWell),
     );
     if (!isWellElsewhere) {
       return {

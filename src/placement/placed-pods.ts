@@ -67,7 +67,8 @@ export interface MoveRecord {
  * a Deployment with strategy Recreate, whose pods are not to run beside others.
  */
 export interface SurgingSet {
-  readonly uid: string;
+  /** See owner-references.ts. */
+  readonly key: string;
   readonly replicas: number;
 }
 
@@ -106,14 +107,14 @@ export interface PlacedPods {
   member(name: string): PlacedMember | undefined;
   /** All that are bound to virtual nodes of a member, those included that it does not want any more. */
   inMember(member: string): readonly Pod[];
-  /** All of a workload, those of ReplicaSets that it owns included. */
-  ofWorkload(uid: string): readonly Pod[];
+  /** All of the workload of that key (owner-references.ts), those of ReplicaSets that it owns included. */
+  ofWorkload(key: string): readonly Pod[];
   /** Those that have the controller now. */
-  ofController(uid: string): readonly Pod[];
+  ofController(key: string): readonly Pod[];
   /** The one that the pod belongs to. */
   surgingSetOf(pod: Pod): SurgingSet | undefined;
-  workloadUids(): Iterable<string>;
-  workloadUidOf(pod: Pod): string | undefined;
+  workloadKeys(): Iterable<string>;
+  workloadKeyOf(pod: Pod): string;
   /** The member of a node, or `local`. */
   clusterOf(nodeName: string): string;
   /** Whether the pod may say that a member refuses it. */
@@ -130,8 +131,8 @@ export interface PlacedPods {
   hasRules(pod: Pod): boolean;
   /** Why it is not known which rules the pod is under, in words: an owner of it, or its labels by which a policy chooses, cannot be read. */
   whyRulesUnknown(pod: Pod): string | undefined;
-  /** The object of that UID, if it is followed. */
-  workloadByUid(uid: string): TypedObject | undefined;
+  /** The object of that key, if it is followed. */
+  workloadByKey(key: string): TypedObject | undefined;
   /** What is stored about moves of this very workload; undefined while it has no WorkloadPlacement. */
   recordOf(workload: TypedObject): MoveRecord | undefined;
   avoided(workload: TypedObject): readonly Avoided[];

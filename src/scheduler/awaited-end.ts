@@ -10,6 +10,6 @@ import type { HostView } from './host-view.ts';
  */
 export function awaitsEnd(set: TypedObject, view: Pick<HostView, 'podsOf' | 'podsOut'>): boolean {
   if (view.podsOut(set).some((pod) => isActive(pod) && isReady(pod))) return true;
-  const owned = view.podsOf(set.metadata.uid ?? '').filter(isActive).length;
+  const owned = view.podsOf(set).filter(isActive).length;
   return owned > (replicasOf(set) ?? Number.POSITIVE_INFINITY);
 }

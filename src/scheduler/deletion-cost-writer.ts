@@ -62,7 +62,7 @@ export class DeletionCostWriter {
     const { view, workloads } = this.#o;
     const controller = view.owners.byUid(controllerUid);
     if (controller === undefined || !HEEDS_COST.has(controller.kind)) return;
-    const pods = view.podsOf(controllerUid).filter(holdsPlace);
+    const pods = view.podsOf(controller).filter(holdsPlace);
     const hasEnd = awaitsEnd(controller, view);
     const isShared = view.podsOut(controller).length > 0;
     const costed = pods
@@ -77,7 +77,7 @@ export class DeletionCostWriter {
     const counts = new Map<string, number>();
     for (const { cluster } of costed) counts.set(cluster, (counts.get(cluster) ?? 0) + 1);
     if (counts.size < 2 && costed.every(({ cost }) => cost === undefined)) return;
-    const ruled = ruledWorkload(controllerUid, view);
+    const ruled = ruledWorkload(controller, view);
     if (ruled === undefined) return;
     const plan = workloads.plan(ruled.object);
     const { placement } = ruled.rules;

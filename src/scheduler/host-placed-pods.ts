@@ -2,7 +2,8 @@ import { TEMPLATE_HASH } from '../api/released.ts';
 import type { WorkloadMigration } from '../api/workload-migration.ts';
 import { WORKLOAD_PLACEMENTS } from '../api/workload-placement.ts';
 import type { LabelSelector, Pod } from '../kube/core-v1.ts';
-import { controllerOf } from '../kube/owner-references.ts';
+import { splitKey } from '../kube/object.ts';
+import { controllerKeyOf, ownerKeyOf } from '../kube/owner-references.ts';
 import { pause } from '../kube/timers.ts';
 import { avoid } from '../placement/avoided.ts';
 import type { Avoided, RefusedThere } from '../placement/avoided.ts';
@@ -104,11 +105,11 @@ export class HostPlacedPods implements PlacedPods {
   }
 
   /** Controllers of kinds that are not followed own their pods themselves. */
-  ofWorkload(uid: string): readonly Pod[] {
+  ofWorkload(key: string): readonly Pod[] {
     const { view } = this.#o;
-    const workload = view.owners.byUid(uid);
-    if (workload === undefined) return view.podsOf(uid);
-    return controllersOf(workload, view).flatMap(({ metadata }) => view.podsOf(metadata.uid ?? ''));
+    const workload = this.workloadByKey(key);
+    if (workload === undefined) return view.podsOfKey(key);
+    return controllersOf(workload, view).flatMap((controller) => view.podsOf(controller));
   }
 
   workloadNamed(reference: {
@@ -128,34 +129,32 @@ export class HostPlacedPods implements PlacedPods {
     return whyRulesUnknown(pod, this.#o.view);
   }
 
-  ofController(uid: string): readonly Pod[] {
-    return this.#o.view.podsOf(uid);
+  ofController(key: string): readonly Pod[] {
+    return this.#o.view.podsOfKey(key);
   }
 
   surgingSetOf(pod: Pod): SurgingSet | undefined {
     const [, set, above] = this.#o.view.owners.chainOf(pod);
     if (set?.kind !== 'ReplicaSet' || recreates(above)) return undefined;
     const { replicas = 1, selector } = ownerSpecOf(set);
-    const { uid = '' } = set.metadata;
-    return selector?.matchLabels?.[TEMPLATE_HASH] === undefined ? undefined : { uid, replicas };
+    return selector?.matchLabels?.[TEMPLATE_HASH] === undefined ? undefined : { key: ownerKeyOf(set), replicas };
   }
 
-  workloadUids(): ReadonlySet<string> {
+  workloadKeys(): ReadonlySet<string> {
     const { view } = this.#o;
     const controllers = new Set<string>();
     const found = new Set<string>();
     for (const pod of view.pods.values()) {
-      const controller = controllerOf(pod)?.uid;
+      const controller = controllerKeyOf(pod);
       if (controller === undefined || controllers.has(controller)) continue;
       controllers.add(controller);
-      const uid = this.workloadUidOf(pod);
-      if (uid !== undefined) found.add(uid);
+      found.add(this.workloadKeyOf(pod));
     }
     return found;
   }
 
-  workloadUidOf(pod: Pod): string | undefined {
-    return workloadOf(this.#o.view.owners.chainOf(pod)).object.metadata.uid;
+  workloadKeyOf(pod: Pod): string {
+    return ownerKeyOf(workloadOf(this.#o.view.owners.chainOf(pod)).object);
   }
 
   clusterOf(nodeName: string): string {
@@ -173,8 +172,9 @@ export class HostPlacedPods implements PlacedPods {
     return refusal;
   }
 
-  workloadByUid(uid: string): TypedObject | undefined {
-    return this.#o.view.owners.byUid(uid);
+  workloadByKey(key: string): TypedObject | undefined {
+    const found = this.#o.view.owners.byUid(splitKey(key).name);
+    return found !== undefined && ownerKeyOf(found) === key ? found : undefined;
   }
 
   recordOf(workload: TypedObject): MoveRecord | undefined {

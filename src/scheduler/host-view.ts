@@ -5,7 +5,7 @@ import type { InformerMetrics } from '../kube/informer-metrics.ts';
 import { Informer } from '../kube/informer.ts';
 import { jsonEqual } from '../kube/json-equal.ts';
 import { keyOf, type KubeObject } from '../kube/object.ts';
-import { controllerOf } from '../kube/owner-references.ts';
+import { controllerKeyOf, ownerKeyOf } from '../kube/owner-references.ts';
 import { isOlder } from '../kube/resource-version.ts';
 import { NAMESPACES, PODS } from '../kube/resource.ts';
 import { pause } from '../kube/timers.ts';
@@ -35,7 +35,7 @@ export interface PodHandlers {
   gone: (pod: Pod) => void;
 }
 
-/** Indexes of pods: the node they are bound to, the UID of their controller, the ReplicaSet that they are out of. */
+/** Indexes of pods: the node they are bound to, their controller, the ReplicaSet that they are out of. */
 const NODE = 'node';
 const CONTROLLER = 'controller';
 const OUT = 'out';
@@ -79,8 +79,8 @@ export class HostView {
       indexes: {
         [NODE]: ({ spec }) => (spec.nodeName === undefined ? [] : [spec.nodeName]),
         [CONTROLLER]: (pod) => {
-          const controller = controllerOf(pod);
-          return controller === undefined ? [] : [controller.uid];
+          const controller = controllerKeyOf(pod);
+          return controller === undefined ? [] : [controller];
         },
         [OUT]: keysOfPodOut,
         [ABOVE]: kindAbove,
@@ -208,9 +208,14 @@ export class HostView {
     return this.pods.byIndex(NODE, nodeName);
   }
 
-  /** All pods whose controller has that UID. */
-  podsOf(controllerUid: string): readonly Pod[] {
-    return this.pods.byIndex(CONTROLLER, controllerUid);
+  /** All pods of a controller. */
+  podsOf(controller: TypedObject): readonly Pod[] {
+    return this.podsOfKey(ownerKeyOf(controller));
+  }
+
+  /** All pods of the controller with that key (owner-references.ts). */
+  podsOfKey(controllerKey: string): readonly Pod[] {
+    return this.pods.byIndex(CONTROLLER, controllerKey);
   }
 
   /** Pods that are released from a ReplicaSet, and those that nobody has and that are of its template, as one that was just given back. */
@@ -258,9 +263,8 @@ export class HostView {
 
   /** What the pods of a workload count with: itself, and the ReplicaSets it owns. */
   seatGroupsOf(workload: TypedObject): readonly string[] {
-    const { uid = '' } = workload.metadata;
-    const sets = this.owners.ownedBy(uid).filter(({ kind }) => kind === 'ReplicaSet');
-    return [uid, ...sets.map(({ metadata }) => metadata.uid ?? '')];
+    const sets = this.owners.ownedBy(workload).filter(({ kind }) => kind === 'ReplicaSet');
+    return [workload, ...sets].map(ownerKeyOf);
   }
 
   #parts(): readonly { hasSynced: boolean; problem: string | undefined }[] {

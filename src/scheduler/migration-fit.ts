@@ -1,5 +1,6 @@
 import { Breath } from '../kube/breath.ts';
 import type { Pod } from '../kube/core-v1.ts';
+import { ownerKeyOf } from '../kube/owner-references.ts';
 import type { VirtualNodeCapacity } from '../capacity/virtual-node-capacity.ts';
 import type { Decision, PlacementFacts, Plan } from '../placement/decision.ts';
 import { clusterInWords, NOT_CONTACTED } from '../api/cluster.ts';
@@ -94,8 +95,8 @@ export class MigrationFit {
     const now = clock();
     const pod = successorOf(live, now, now);
     const { facts, members } = questions.ask(pod, chain, chosen, questions.everyOpenNode(pod));
-    const { uid = '' } = workloadOf(chain).object.metadata;
-    const course = courses.get(uid) ?? { pods: facts.workload.pods, plan: facts.remembered };
+    const key = ownerKeyOf(workloadOf(chain).object);
+    const course = courses.get(key) ?? { pods: facts.workload.pods, plan: facts.remembered };
     const { revision } = facts.pod;
     const without = withoutOne(course.pods, revision, way.from);
     const decision = nextPlace({
@@ -115,7 +116,7 @@ export class MigrationFit {
       capacity.reserve(key, best.request);
       aside.push([capacity, key]);
     }
-    courses.set(uid, { pods: withMore(without, revision, place.cluster, 1), plan: decision.plan });
+    courses.set(key, { pods: withMore(without, revision, place.cluster, 1), plan: decision.plan });
     return undefined;
   }
 }

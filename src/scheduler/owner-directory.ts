@@ -5,7 +5,7 @@ import type { InformerMetrics } from '../kube/informer-metrics.ts';
 import { Informer } from '../kube/informer.ts';
 import { keyFor, type KubeObject, type OwnerReference } from '../kube/object.ts';
 import { MAX_OWNERS, OWNER_KINDS, ownerKind } from '../kube/owner-kinds.ts';
-import { controllerOf } from '../kube/owner-references.ts';
+import { controllerKeyOf, controllerOf, ownerKeyOf } from '../kube/owner-references.ts';
 import { metadataOnly } from '../kube/metadata-only.ts';
 import { apiVersionOf, type Resource } from '../kube/resource.ts';
 import type { OwnerChain, TypedObject } from '../placement/owner-chain.ts';
@@ -71,7 +71,7 @@ export class OwnerDirectory {
           resource,
           transform: ownerProjection(apiVersionOf(resource), resource.kind),
           indexes: {
-            [OWNER]: (object) => [controllerOf(object)?.uid ?? ''],
+            [OWNER]: (object) => [controllerKeyOf(object) ?? ''],
             [UID]: ({ metadata }) => [metadata.uid ?? ''],
             [ABOVE]: kindAbove,
           },
@@ -180,9 +180,10 @@ export class OwnerDirectory {
     return key !== undefined && this.#custom.isAbsent(key);
   }
 
-  /** Objects whose controller has that UID: the ReplicaSets of a Deployment. */
-  ownedBy(uid: string): readonly TypedObject[] {
-    return [...this.#informers.values()].flatMap((informer) => informer.byIndex(OWNER, uid));
+  /** Objects that it controls: the ReplicaSets of a Deployment. */
+  ownedBy(owner: TypedObject): readonly TypedObject[] {
+    const key = ownerKeyOf(owner);
+    return [...this.#informers.values()].flatMap((informer) => informer.byIndex(OWNER, key));
   }
 
   /**
@@ -208,7 +209,8 @@ export class OwnerDirectory {
       const isSettled =
         ofKind === undefined ? await this.#wait(owner.uid, left) : await this.#waitForKind(ofKind, left);
       const tookMs = this.#monotonic() - started;
-      const isVain = ofKind === undefined ? this.#lookUp.isGone(owner) : !this.#custom.isFollowed(ofKind);
+      const isVain =
+        ofKind === undefined ? this.#lookUp.isGone(owner, pod.metadata.namespace) : !this.#custom.isFollowed(ofKind);
       vainMs = isVain ? tookMs : 0;
       left = isSettled ? taken - tookMs : 0;
       missing = this.#missing(pod);
@@ -260,13 +262,13 @@ export class OwnerDirectory {
     let above = controllerOf(pod);
     for (let steps = 0; above !== undefined && steps < MAX_OWNERS; steps += 1) {
       const object = this.#find(above, pod.metadata.namespace);
-      if (object === undefined) return this.#mayCome(above);
+      if (object === undefined) return this.#mayCome(above, pod.metadata.namespace);
       above = controllerOf(object);
     }
     return undefined;
   }
 
-  #mayCome(owner: OwnerReference): Missing | undefined {
+  #mayCome(owner: OwnerReference, namespace: string | undefined): Missing | undefined {
     const isOwn = this.#informers.has(kindKey(owner.apiVersion, owner.kind));
     const key = isOwn ? undefined : customKindKey(owner);
     const state = key === undefined ? undefined : this.#custom.stateOf(key);
@@ -274,7 +276,7 @@ export class OwnerDirectory {
     if (!isOwn && state?.is !== 'followed') return undefined;
     // Its watch may have stopped before this one.
     if (key !== undefined && this.#custom.problemOf(key) !== undefined) return undefined;
-    return this.#lookUp.isGone(owner) ? undefined : { owner, ofKind: undefined };
+    return this.#lookUp.isGone(owner, namespace) ? undefined : { owner, ofKind: undefined };
   }
 
   #seen(object: TypedObject): void {

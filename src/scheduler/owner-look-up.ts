@@ -2,7 +2,7 @@ import { LRUCache } from 'lru-cache';
 import type { KubeClient } from '../kube/client.ts';
 import { ApiError } from '../kube/errors.ts';
 import { atMost } from '../kube/lru-limit.ts';
-import type { OwnerReference } from '../kube/object.ts';
+import { keyFor, type OwnerReference } from '../kube/object.ts';
 import type { Resource } from '../kube/resource.ts';
 import { list } from '../kube/verbs.ts';
 
@@ -23,9 +23,9 @@ export class OwnerLookUp {
   readonly #host: KubeClient;
   readonly #resourceOf: (owner: OwnerReference) => Resource | undefined;
   readonly #monotonic: () => number;
-  /** UIDs. */
+  /** UIDs with the namespaces they were asked for in: one of another namespace may be there all the same. */
   readonly #gone = new LRUCache<string, true>(atMost(MAX_GONE));
-  /** By UID, when it was begun, in monotonic ms. */
+  /** By the same, when it was begun, in monotonic ms. */
   readonly #asked = new LRUCache<string, number>(atMost(MAX_GONE));
   #underWay = 0;
 
@@ -35,23 +35,23 @@ export class OwnerLookUp {
     this.#monotonic = monotonic;
   }
 
-  isGone({ name, uid }: OwnerReference): boolean {
-    return !mayBeName(name) || this.#gone.has(uid);
+  isGone({ name, uid }: OwnerReference, namespace: string | undefined): boolean {
+    return !mayBeName(name) || this.#gone.has(keyFor(namespace, uid));
   }
 
   /** Begins to ask, if that is not being done and there are not too many questions; tells when the owner is gone. */
   ask(owner: OwnerReference, namespace: string | undefined, whenGone: () => void): void {
-    const { uid } = owner;
+    const key = keyFor(namespace, owner.uid);
     const resource = this.#resourceOf(owner);
     const now = this.#monotonic();
-    const isTooSoon = now - (this.#asked.get(uid) ?? Number.NEGATIVE_INFINITY) < AGAIN_MS;
+    const isTooSoon = now - (this.#asked.get(key) ?? Number.NEGATIVE_INFINITY) < AGAIN_MS;
     if (resource === undefined || isTooSoon || this.#underWay >= AT_ONCE) return;
-    this.#asked.set(uid, now);
+    this.#asked.set(key, now);
     this.#underWay += 1;
     void this.#isThere(resource, owner, namespace).then((isThere) => {
       this.#underWay -= 1;
       if (isThere !== false) return;
-      this.#gone.set(uid, true);
+      this.#gone.set(key, true);
       whenGone();
     });
   }

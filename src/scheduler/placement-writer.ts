@@ -71,13 +71,13 @@ export class PlacementWriter {
     }
     const controllers = controllersOf(workload, view);
     const ruled = controllers
-      .map(({ metadata }) => ruledWorkload(metadata.uid ?? '', view))
+      .map((controller) => ruledWorkload(controller, view))
       .find((one) => one?.object.metadata.uid === workloadUid);
     const before = this.#o.store.get(workload);
     // The object may be that of a former workload of this name.
     const own = before?.spec.workload.uid === workloadUid ? before.status : undefined;
     // Without pods nothing says that the rules are gone.
-    if (ruled === undefined && controllers.some(({ metadata }) => view.podsOf(metadata.uid ?? '').length > 0)) {
+    if (ruled === undefined && controllers.some((controller) => view.podsOf(controller).length > 0)) {
       this.#looks.delete(workloadUid);
       if (before !== undefined) await this.#remove(before, signal);
       return undefined;

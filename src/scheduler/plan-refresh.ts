@@ -54,7 +54,7 @@ export class PlanRefresh {
     let plan = refreshPlan(this.#facts(ruled, revision, pod));
     if (pod === undefined && !plansAlike(workloads.plan(object), plan)) {
       // Perhaps only because nothing is known of its pods.
-      const all = controllers.flatMap(({ metadata }) => view.podsOf(metadata.uid ?? ''));
+      const all = controllers.flatMap((controller) => view.podsOf(controller));
       const one = all.find((candidate) => revisionOf(candidate) === revision);
       if (one !== undefined) pod = await this.#samples.read(uid, one, signal);
       // A scheduler may have asked about one meanwhile.
@@ -102,7 +102,7 @@ function newestRevision(controllers: readonly TypedObject[], view: HostView): st
   const [newest] = controllers.toSorted((a, b) => rolloutOf(b) - rolloutOf(a) || newestFirst(a, b));
   if (newest === undefined) return undefined;
   if (newest.kind === 'ReplicaSet') return revisionOf(newest);
-  const [pod] = view.podsOf(newest.metadata.uid ?? '').toSorted(newestFirst);
+  const [pod] = view.podsOf(newest).toSorted(newestFirst);
   return pod === undefined ? undefined : revisionOf(pod);
 }
 

@@ -1,12 +1,13 @@
 import { isFinished } from '../api/pod-phase.ts';
 import type { Pod } from '../kube/core-v1.ts';
 import { Expiries } from '../kube/expiries.ts';
-import { controllerOf } from '../kube/owner-references.ts';
+import { controllerOrOwnKeyOf } from '../kube/owner-references.ts';
 import type { PodCounts } from '../placement/workload.ts';
 import { revisionOf } from '../placement/owner-chain.ts';
 
 /** A pod as it counts: bound to a node, or on its way to a cluster. */
 interface Seated {
+  /** What it counts with: its controller, or itself. */
   readonly group: string;
   readonly revision: string;
   readonly cluster: string | undefined;
@@ -21,11 +22,6 @@ interface Group {
   readonly placed: Map<string, Map<string, number>>;
   /** Pods without a place, by revision. */
   readonly waiting: Map<string, number>;
-}
-
-/** What a pod counts with: its controller, or itself. */
-function seatGroupOf(pod: Pod): string {
-  return controllerOf(pod)?.uid ?? pod.metadata.uid ?? '';
 }
 
 /**
@@ -59,7 +55,7 @@ export class PodSeats {
     const before = this.#pods.get(uid);
     const assumed = bound === undefined && before?.until !== undefined ? before : undefined;
     this.#put(uid, {
-      group: seatGroupOf(pod),
+      group: controllerOrOwnKeyOf(pod),
       revision: revisionOf(pod) ?? '',
       cluster: bound ?? assumed?.cluster,
       until: assumed?.until,
@@ -78,7 +74,7 @@ export class PodSeats {
     if (before !== undefined && before.cluster !== undefined && before.until === undefined) return;
     const until = this.#monotonic() + forMs;
     const seen = before?.seen ?? false;
-    this.#put(uid, { group: seatGroupOf(pod), revision: revisionOf(pod) ?? '', cluster, until, seen });
+    this.#put(uid, { group: controllerOrOwnKeyOf(pod), revision: revisionOf(pod) ?? '', cluster, until, seen });
   }
 
   /** Takes an assumption back. */

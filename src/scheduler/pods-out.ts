@@ -1,7 +1,7 @@
 import { releasedFrom, TEMPLATE_HASH } from '../api/released.ts';
 import type { Pod } from '../kube/core-v1.ts';
 import { keyFor } from '../kube/object.ts';
-import { controllerOf } from '../kube/owner-references.ts';
+import { controllerOf, ownerKeyOf } from '../kube/owner-references.ts';
 import type { TypedObject } from '../placement/owner-chain.ts';
 
 /**
@@ -10,17 +10,18 @@ import type { TypedObject } from '../placement/owner-chain.ts';
  */
 export function keysOfPodOut(pod: Pod): string[] {
   const released = releasedFrom(pod);
-  if (released !== undefined) return [released.uid];
   const { namespace, labels } = pod.metadata;
+  if (released !== undefined) return [keyFor(namespace, released.uid)];
   const hash = labels?.[TEMPLATE_HASH];
   return hash === undefined || controllerOf(pod) !== undefined ? [] : [keyFor(namespace, hash)];
 }
 
 /** By what those of a ReplicaSet are found. */
 export function keysOfPodsOut({ metadata, spec }: TypedObject & { spec?: Spec }): string[] {
-  const { namespace, uid = '' } = metadata;
+  const { namespace } = metadata;
+  const own = ownerKeyOf({ metadata });
   const hash = spec?.selector?.matchLabels?.[TEMPLATE_HASH];
-  return hash === undefined ? [uid] : [uid, keyFor(namespace, hash)];
+  return hash === undefined ? [own] : [own, keyFor(namespace, hash)];
 }
 
 interface Spec {

@@ -2,6 +2,7 @@ import { LRUCache } from 'lru-cache';
 import type { WorkloadPlacementStatus } from '../api/workload-placement.ts';
 import type { Pod } from '../kube/core-v1.ts';
 import { atMost } from '../kube/lru-limit.ts';
+import { ownerKeyOf } from '../kube/owner-references.ts';
 import { avoid, mergedAvoided, stillAvoided } from '../placement/avoided.ts';
 import type { Avoided } from '../placement/avoided.ts';
 import type { Decision, Plan } from '../placement/decision.ts';
@@ -56,7 +57,7 @@ const NOTHING: WorkloadMemory = {
 /** Workloads whose pods came lately; the others are known from their WorkloadPlacement again. */
 const MAX_WORKLOADS = 20_000;
 
-/** What decisions about workloads leave to the next one, by UID of the workload. */
+/** What decisions about workloads leave to the next one, by key of the workload (owner-references.ts). */
 export class WorkloadState {
   readonly #o: WorkloadStateOptions;
   readonly #memories = new LRUCache<string, WorkloadMemory>(atMost(MAX_WORKLOADS));
@@ -73,8 +74,8 @@ export class WorkloadState {
   }
 
   memory(workload: TypedObject): WorkloadMemory {
-    const { uid = '' } = workload.metadata;
-    const known = this.#memories.get(uid);
+    const key = ownerKeyOf(workload);
+    const known = this.#memories.get(key);
     const status = this.#o.stored(workload);
     if (status?.plannedAt === undefined) return known ?? NOTHING;
     const stored = remembered(status);
@@ -117,11 +118,11 @@ export class WorkloadState {
 
   /** The plan is kept from being stored for so long, in ms: until then it counts as this process made it. That is no news to anybody. */
   notStoredYet(workload: TypedObject, forMs: number): void {
-    const { uid = '' } = workload.metadata;
-    const known = this.#memories.get(uid);
+    const key = ownerKeyOf(workload);
+    const known = this.#memories.get(key);
     if (known === undefined) return;
     const ownUntil = Math.max(known.ownUntil, this.#o.monotonic() + forMs);
-    this.#memories.set(uid, { ...known, ownUntil });
+    this.#memories.set(key, { ...known, ownUntil });
   }
 
   /** A member refused a pod of the workload and is left alone for so long, in ms. */
@@ -131,7 +132,7 @@ export class WorkloadState {
   }
 
   #remember(workload: TypedObject, news: Partial<WorkloadMemory>): void {
-    this.#memories.set(workload.metadata.uid ?? '', { ...this.memory(workload), ...news });
+    this.#memories.set(ownerKeyOf(workload), { ...this.memory(workload), ...news });
     for (const handler of this.#handlers) handler(workload);
   }
 }

@@ -14,9 +14,9 @@ export interface RuledWorkload {
 }
 
 /** The workload of a controller of pods and the rules it is under; undefined when no rules speak about it, or it has no pods to tell. */
-export function ruledWorkload(controllerUid: string, view: HostView): RuledWorkload | undefined {
-  const [sample] = view.podsOf(controllerUid);
-  if (sample === undefined || view.owners.byUid(controllerUid) === undefined) return undefined;
+export function ruledWorkload(controller: TypedObject, view: HostView): RuledWorkload | undefined {
+  const [sample] = view.podsOf(controller);
+  if (sample === undefined) return undefined;
   const { chain, chosen } = view.selectionOf(sample);
   const { object, replicas } = workloadOf(chain);
   return chosen === undefined ? undefined : { object, chain, rules: chosen, replicas };
@@ -24,7 +24,7 @@ export function ruledWorkload(controllerUid: string, view: HostView): RuledWorkl
 
 /** The controllers whose pods are the pods of the workload: itself, or the ReplicaSets it owns. */
 export function controllersOf(workload: TypedObject, view: HostView): readonly TypedObject[] {
-  const sets = view.owners.ownedBy(workload.metadata.uid ?? '').filter(({ kind }) => kind === 'ReplicaSet');
+  const sets = view.owners.ownedBy(workload).filter(({ kind }) => kind === 'ReplicaSet');
   return sets.length > 0 ? sets : [workload];
 }
 

@@ -3,7 +3,7 @@ import { releasedFrom } from '../api/released.ts';
 import type { Pod } from '../kube/core-v1.ts';
 import { jsonEqual } from '../kube/json-equal.ts';
 import { keyOf } from '../kube/object.ts';
-import { controllerOf } from '../kube/owner-references.ts';
+import { controllerKeyOf, controllerOf } from '../kube/owner-references.ts';
 import { pause } from '../kube/timers.ts';
 import type { WorkQueueMetrics } from '../kube/workqueue-metrics.ts';
 import { WorkQueue } from '../kube/workqueue.ts';
@@ -150,8 +150,9 @@ export class Writers {
     const seen = new Set<string>();
     for (const pod of view.pods.values()) {
       const controller = controllerOf(pod)?.uid;
-      if (controller === undefined || seen.has(controller)) continue;
-      seen.add(controller);
+      const key = controllerKeyOf(pod);
+      if (controller === undefined || key === undefined || seen.has(key)) continue;
+      seen.add(key);
       costs.add(controller);
       const { uid } = workloadOf(view.owners.chainOf(pod)).object.metadata;
       if (uid === undefined) continue;

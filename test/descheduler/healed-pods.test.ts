@@ -5,6 +5,7 @@ import { Releases } from '../../src/descheduler/releases.ts';
 import { isReady } from '../../src/kube/conditions.ts';
 import type { Pod } from '../../src/kube/core-v1.ts';
 import { jsonEqual } from '../../src/kube/json-equal.ts';
+import { ownerKeyOf } from '../../src/kube/owner-references.ts';
 import type { TypedObject } from '../../src/placement/owner-chain.ts';
 import { releasedPodsIn } from '../fixtures/released-pods.ts';
 import { SchedulerRoom } from '../fixtures/scheduler-room.ts';
@@ -139,7 +140,7 @@ async function healed(forMs = 11_000): Promise<void> {
 }
 
 const look = async (): Promise<void> => {
-  await ends.bringUpToDate(set.metadata.uid ?? '', new AbortController().signal);
+  await ends.bringUpToDate(ownerKeyOf(set), new AbortController().signal);
 };
 const evicted = (): string[] => room.api.requests('POST', '/eviction').map(({ path }) => path.split('/').at(-2) ?? '');
 const patched = (): string[] =>
@@ -208,9 +209,8 @@ test('one whose MemberCluster is gone ends after a minute, and not when that is 
 
 describe('purgeMode Never, said while it waits,', () => {
   test('ends it neither where a quota leaves no room beside it nor by a word that nothing runs there, and says so', async () => {
-    const { uid = '' } = set.metadata;
     room.api.delete(`${PODS}/${other}`);
-    await room.seen('the other one is gone', () => room.process.placed.ofController(uid).length === 0);
+    await room.seen('the other one is gone', () => room.process.placed.ofController(ownerKeyOf(set)).length === 0);
     await rules('KeepOriginal', 'Never');
     for (let times = 0; times < 15; times += 1) {
       await look();
@@ -427,7 +427,7 @@ describe('nothing is chosen, and the other one stays', () => {
 test('one that is not Ready by now, though the caches do not show it yet, is not given back', async () => {
   await healed();
   await ready(original, '2026-01-01T00:00:02Z');
-  const before = releases.of(set.metadata.uid ?? '');
+  const before = releases.of(ownerKeyOf(set));
   await ready(original, undefined);
   for (const pod of before) releases.seen(pod);
   await look();
@@ -450,7 +450,6 @@ test('one whose virtual node is out of service goes once its member has been sil
 });
 
 test('of those that wait one goes where the ReplicaSet can make no pod beside them, and no other one until it has had the time to make one', async () => {
-  const { uid = '' } = set.metadata;
   // Of three, two wait, and there is room for one pod only, which came.
   room.editSet('web-1', { spec: { replicas: 2 } });
   const [second = ''] = await room.run(set, { east: 1 });
@@ -466,7 +465,7 @@ test('of those that wait one goes where the ReplicaSet can make no pod beside th
   // It is gone at once, and the ReplicaSet makes another one some moments later.
   const [name = ''] = evicted();
   await room.seen('it is gone', () => cached(name) === undefined);
-  for (const pod of releases.of(uid).filter(({ metadata }) => metadata.name === name)) {
+  for (const pod of releases.of(ownerKeyOf(set)).filter(({ metadata }) => metadata.name === name)) {
     releases.forget(pod);
     ends.gone(pod);
   }
@@ -483,7 +482,7 @@ test('of those that wait one goes where the ReplicaSet can make no pod beside th
 describe('one that is Ready again, though the caches do not show it yet, serves, and does not go', () => {
   /** And nobody serves in its place. */
   async function isReadyUnseen(): Promise<void> {
-    const before = releases.of(set.metadata.uid ?? '');
+    const before = releases.of(ownerKeyOf(set));
     await ready(original, new Date(room.now).toISOString());
     for (const pod of before) releases.seen(pod);
   }

@@ -4,6 +4,7 @@ import type { ReleasedPods } from '../../src/descheduler/released-pods.ts';
 import { Releases } from '../../src/descheduler/releases.ts';
 import { isReady } from '../../src/kube/conditions.ts';
 import type { Pod } from '../../src/kube/core-v1.ts';
+import { ownerKeyOf } from '../../src/kube/owner-references.ts';
 import type { TypedObject } from '../../src/placement/owner-chain.ts';
 import type { PlacedPods } from '../../src/placement/placed-pods.ts';
 import { releasedPodsIn } from '../fixtures/released-pods.ts';
@@ -73,13 +74,13 @@ async function answers(yes: boolean, member = 'east'): Promise<void> {
 /** The caches show that the ReplicaSet is to have so many pods. */
 async function wanted(replicas: number | undefined): Promise<void> {
   const { placed } = room.process;
-  const [pod] = releases.of(set.metadata.uid ?? '');
+  const [pod] = releases.of(ownerKeyOf(set));
   if (pod === undefined) throw new Error('nothing is released');
   await room.seen('the ReplicaSet is known', () => placed.surgingSetOf(asOwned(pod))?.replicas === replicas);
 }
 
 const look = async (): Promise<unknown> => {
-  return await ends.bringUpToDate(set.metadata.uid ?? '', new AbortController().signal);
+  return await ends.bringUpToDate(ownerKeyOf(set), new AbortController().signal);
 };
 const evictions = (): number => room.api.requests('POST', '/eviction').length;
 const givenBack = (): number => room.api.requests('PATCH', `/pods/${name}`).length;
@@ -157,7 +158,7 @@ test('of a member that is lost one that is Ready, though the caches do not show 
   await answers(false);
   await look();
   room.now += 11 * MINUTE;
-  const before = releases.of(set.metadata.uid ?? '');
+  const before = releases.of(ownerKeyOf(set));
   await release('True');
   for (const pod of before) releases.seen(pod);
   await look();
@@ -196,7 +197,7 @@ test('one that is Ready again when its member answers is given back', async () =
 test('one that is Ready by now, though the caches do not show it yet, does not go', async () => {
   await release('False');
   room.now += 11 * MINUTE;
-  const before = releases.of(set.metadata.uid ?? '');
+  const before = releases.of(ownerKeyOf(set));
   await release('True');
   for (const pod of before) releases.seen(pod);
   await look();
@@ -222,7 +223,7 @@ describe('another one was Ready, as far as caches show', () => {
     [other = ''] = await room.run(set, { west: 1 });
     otherIs('True');
     const { placed } = room.process;
-    await room.seen('it is Ready', () => placed.ofController(set.metadata.uid ?? '').some(isReady));
+    await room.seen('it is Ready', () => placed.ofController(ownerKeyOf(set)).some(isReady));
   });
   function otherIs(status: 'True' | 'False'): void {
     const conditions = [{ type: 'Ready', status }];
@@ -232,7 +233,7 @@ describe('another one was Ready, as far as caches show', () => {
   /** Caches show what they do now for ever. */
   function behind(problem?: string): PlacedPods {
     const { placed } = room.process;
-    const known = placed.ofController(set.metadata.uid ?? '');
+    const known = placed.ofController(ownerKeyOf(set));
     return new Proxy(placed, {
       get: (target, key) => {
         if (key === 'problem') return problem;
@@ -246,7 +247,7 @@ describe('another one was Ready, as far as caches show', () => {
   }
 
   test('and is: it goes', async () => {
-    const before = releases.of(set.metadata.uid ?? '').map(({ metadata }) => metadata);
+    const before = releases.of(ownerKeyOf(set)).map(({ metadata }) => metadata);
     await look();
     expect([evictions(), givenBack()]).toEqual([1, 0]);
     // That pod as it was looked at, and no other one: it may be Ready by then, or have been given back.
@@ -333,7 +334,7 @@ test.each([
   room.api.fault = undefined;
   await look();
   await look();
-  expect([evictions(), releases.has(set.metadata.uid ?? '')]).toEqual([isGone ? 2 : 0, false]);
+  expect([evictions(), releases.has(ownerKeyOf(set))]).toEqual([isGone ? 2 : 0, false]);
   expect(room.told('ReleasedPodStays')).toHaveLength(isGone ? 1 : 0);
 });
 

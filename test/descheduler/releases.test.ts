@@ -99,7 +99,7 @@ describe('how a pod leaves', () => {
     [20, 2],
     [21, 3],
   ])('of %i replicas %i are out at a time', (replicas, count) => {
-    expect(releasedAtOnce({ uid: 'set', replicas })).toBe(count);
+    expect(releasedAtOnce({ key: 'set', replicas })).toBe(count);
   });
 });
 

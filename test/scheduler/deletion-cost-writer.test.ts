@@ -221,7 +221,7 @@ describe('a pod that is to go next, as another one comes back,', () => {
     await bringUpToDate();
     expect([writes(), costOf(instead)]).toEqual([0, LOWEST]);
     room.endPods([instead]);
-    await room.seen('it is gone', () => room.process.view.podsOf(setUid).length === 2);
+    await room.seen('it is gone', () => room.process.view.podsOfKey(`shop/${setUid}`).length === 2);
     await bringUpToDate();
     expect(writes()).toBe(0);
   });
