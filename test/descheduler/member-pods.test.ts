@@ -5,6 +5,7 @@ import { releasedFrom } from '../../src/api/released.ts';
 import { mayBeLost } from '../../src/api/unreachable.ts';
 import { jsonEqual } from '../../src/kube/json-equal.ts';
 import type { Pod } from '../../src/kube/core-v1.ts';
+import { ownerKeyOf } from '../../src/kube/owner-references.ts';
 import type { TypedObject } from '../../src/placement/owner-chain.ts';
 import { AGAINST_BUDGET, MANY_BUDGETS } from '../fixtures/eviction-refusals.ts';
 import { SchedulerRoom } from '../fixtures/scheduler-room.ts';
@@ -752,7 +753,7 @@ describe('lost', () => {
     room.setRoom('west', 2);
     room.now = SINCE + 300_000;
     await resync();
-    await room.process.records.bringUpToDate(deployment.metadata.uid ?? '', signal);
+    await room.process.records.bringUpToDate(ownerKeyOf(deployment), signal);
     const moved = {
       strategy: 'MemberLost',
       from: 'east',
@@ -781,7 +782,7 @@ describe('lost', () => {
     room.now = SINCE + 300_000;
     await resync();
     expect(room.evictions()).toHaveLength(4);
-    await room.process.records.bringUpToDate(deployment.metadata.uid ?? '', signal);
+    await room.process.records.bringUpToDate(ownerKeyOf(deployment), signal);
     await room.restart();
     await room.run(set, { east: 4 });
     await resync();
@@ -810,7 +811,7 @@ describe('lost', () => {
     room.wallAheadMs = 86_400_000;
     await resync();
     expect(room.evictions()).toHaveLength(4);
-    await room.process.records.bringUpToDate(uid, signal);
+    await room.process.records.bringUpToDate(`shop/${uid}`, signal);
     // The clock is set right; both the process that wrote it, and the next one, count from now on.
     room.wallAheadMs = 0;
     const { records } = room.process;

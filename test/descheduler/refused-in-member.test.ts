@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { Pod } from '../../src/kube/core-v1.ts';
+import { ownerKeyOf } from '../../src/kube/owner-references.ts';
 import type { TypedObject } from '../../src/placement/owner-chain.ts';
 import { hostStatus } from '../../src/pods/host-status.ts';
 import { MAY_NOT_READ, NO_RIGHT } from '../fixtures/eviction-refusals.ts';
@@ -31,7 +32,7 @@ const place = async (placement: object): Promise<void> => {
   await room.seen('the policy is known', () => room.process.view.policies.get('shop/p') !== undefined);
 };
 const resync = async ({ metadata } = deployment): Promise<unknown> =>
-  await room.process.refused.bringUpToDate(metadata.uid ?? '', new AbortController().signal);
+  await room.process.refused.bringUpToDate(ownerKeyOf({ metadata }), new AbortController().signal);
 const avoided = (): string[] => room.process.workloads.avoided(deployment).map(({ cluster }) => cluster);
 
 /** Pods that are bound to east and refused there from now on, once that is noted. */
@@ -185,7 +186,10 @@ describe('with TryNext', () => {
     await room.seen('east is avoided', () => job !== undefined && room.process.workloads.avoided(job).length > 0);
     room.now += 10_000;
     for (let times = 0; times < 2; times += 1) {
-      await room.process.refused.bringUpToDate(job?.metadata.uid ?? '', new AbortController().signal);
+      await room.process.refused.bringUpToDate(
+        ownerKeyOf(job ?? { metadata: { name: '' } }),
+        new AbortController().signal,
+      );
     }
     expect(room.evictions()).toEqual([]);
     expect(room.api.requests('GET', `/${name}`)).toHaveLength(1);

@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
+import { ownerKeyOf } from '../../src/kube/owner-references.ts';
 import type { TypedObject } from '../../src/placement/owner-chain.ts';
 import { SchedulerRoom } from '../fixtures/scheduler-room.ts';
 
@@ -24,7 +25,7 @@ beforeEach(async () => {
   await look();
   const version = (): string | undefined => room.placementOf('web')?.metadata.resourceVersion;
   await room.seen('it is known', () => room.process.placed.recordOf(deployment)?.resourceVersion === version());
-  await room.process.records.bringUpToDate(deployment.metadata.uid ?? '', signal);
+  await room.process.records.bringUpToDate(ownerKeyOf(deployment), signal);
   expect(room.evictions()).toHaveLength(1);
 });
 afterEach(async () => {
@@ -85,16 +86,16 @@ test('a move is written down also when the object for that is made only afterwar
   const isKnown = (): boolean => placed.recordOf(deployment) !== undefined;
   // The cache does not know yet that it has gone.
   room.api.fault = ({ method }) => (method === 'PATCH' ? { code: 404, reason: 'NotFound' } : undefined);
-  expect(await records.bringUpToDate(uid, signal)).toEqual({ requeueAfterMs: 2_000 });
+  expect(await records.bringUpToDate(`shop/${uid}`, signal)).toEqual({ requeueAfterMs: 2_000 });
   room.api.fault = undefined;
   room.api.delete(path);
   await room.seen('it is gone', () => !isKnown());
-  expect(await records.bringUpToDate(uid, signal)).toEqual({ requeueAfterMs: 10_000 });
+  expect(await records.bringUpToDate(`shop/${uid}`, signal)).toEqual({ requeueAfterMs: 10_000 });
   room.now += 60_000;
   await placements.bringUpToDate(uid, signal);
   const version = (): string | undefined => room.placementOf('web')?.metadata.resourceVersion;
   await room.seen('it is there again', () => placed.recordOf(deployment)?.resourceVersion === version());
-  expect(await records.bringUpToDate(uid, signal)).toBeUndefined();
+  expect(await records.bringUpToDate(`shop/${uid}`, signal)).toBeUndefined();
   expect(room.placementOf('web')?.status?.moves).toHaveLength(1);
 });
 
@@ -103,7 +104,7 @@ test('without an object, as of a workload without a policy, it is waited for as 
   const uid = deployment.metadata.uid ?? '';
   room.api.delete('/apis/spillway.dev/v1alpha1/namespaces/shop/workloadplacements/deployment-web');
   await room.seen('it is gone', () => placed.recordOf(deployment) === undefined);
-  expect(await records.bringUpToDate(uid, signal)).toEqual({ requeueAfterMs: 10_000 });
+  expect(await records.bringUpToDate(`shop/${uid}`, signal)).toEqual({ requeueAfterMs: 10_000 });
   room.now += 3_600_000;
-  expect(await records.bringUpToDate(uid, signal)).toBeUndefined();
+  expect(await records.bringUpToDate(`shop/${uid}`, signal)).toBeUndefined();
 });

@@ -5,6 +5,7 @@ import { UnhealthyPods } from '../../src/descheduler/unhealthy-pods.ts';
 import type { Recheck, WantedMove } from '../../src/descheduler/wanted-move.ts';
 import type { Pod } from '../../src/kube/core-v1.ts';
 import type { HandlerResult } from '../../src/kube/workqueue.ts';
+import { ownerKeyOf } from '../../src/kube/owner-references.ts';
 import type { TypedObject } from '../../src/placement/owner-chain.ts';
 import { SchedulerRoom } from '../fixtures/scheduler-room.ts';
 
@@ -52,7 +53,7 @@ async function place(decisionConditions: object, placement: object = TIERS, more
 
 const avoided = (): string[] => room.process.workloads.avoided(deployment).map(({ cluster }) => cluster);
 const look = async ({ metadata } = deployment): Promise<HandlerResult> =>
-  await room.process.unhealthy.bringUpToDate(metadata.uid ?? '', new AbortController().signal);
+  await room.process.unhealthy.bringUpToDate(ownerKeyOf({ metadata }), new AbortController().signal);
 
 /** Looks every 10 s, as time goes on. */
 async function pass(ms: number, of = deployment): Promise<void> {
@@ -452,10 +453,10 @@ describe('what is asked of a pod right before it goes', () => {
     };
     const illness = new IllPods({ placed, ages, mover, records, dryRun: false, clock });
     const unhealthy = new UnhealthyPods({ placed, mover, records, ill: illness, ages, dryRun: false, clock });
-    const { uid = '' } = deployment.metadata;
+    const key = ownerKeyOf(deployment);
     const pods = async (ms: number): Promise<void> => {
       for (let rest = ms; rest > 0; rest -= 10_000) {
-        await unhealthy.bringUpToDate(uid, new AbortController().signal);
+        await unhealthy.bringUpToDate(key, new AbortController().signal);
         room.now += 10_000;
       }
     };
@@ -466,7 +467,7 @@ describe('what is asked of a pod right before it goes', () => {
     const pod = room.pods().find(({ metadata }) => metadata.name === sick);
     if (move === undefined || pod === undefined) throw new Error('it is not wanted');
     const recheck = async (looks = true, live = pod): Promise<Recheck> => {
-      if (looks) illness.look(uid);
+      if (looks) illness.look(key);
       return await Promise.resolve(move.recheck(live));
     };
     return { pod, others, recheck };
