@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import type { Strategy, WantedMove } from '../../src/descheduler/wanted-move.ts';
+import { ownerKeyOf } from '../../src/kube/owner-references.ts';
 import type { TypedObject } from '../../src/placement/owner-chain.ts';
 import { SchedulerRoom } from '../fixtures/scheduler-room.ts';
 
@@ -150,7 +151,7 @@ test('no member is avoided for pods that are not well, until their policy is in 
   const avoided = (): string[] => room.process.workloads.avoided(deployment).map(({ cluster }) => cluster);
   const pass = async (seconds: number): Promise<void> => {
     for (let rest = seconds; rest > 0; rest -= 10) {
-      await room.process.unhealthy.bringUpToDate(deployment.metadata.uid ?? '', new AbortController().signal);
+      await room.process.unhealthy.bringUpToDate(ownerKeyOf(deployment), new AbortController().signal);
       room.now += 10_000;
     }
   };
