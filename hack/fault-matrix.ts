@@ -83,7 +83,7 @@ export const FAULTS = {
         'test/long/large-member-lost.test.ts: as soon as there is room they follow the set rate within a tenth',
         `${CLUSTER}/descheduler.test.ts: pods of a Deployment are replaced elsewhere at the set pace, those that must not run twice are held; healed, one copy is left of each, and what is divided goes back to its shares`,
         `${CLUSTER}/descheduler.test.ts: that answers again in the middle keeps the pods that are left`,
-        `${CLUSTER}/out-of-service.test.ts: gives all pods up that somebody makes anew, one after the other, a gang and those with data once a person gives these up, too; what comes back is ended first, over a kill of the manager`,
+        `${CLUSTER}/out-of-service.test.ts: gives all pods up that somebody makes anew, one after the other; what comes back is ended first, over a kill of the manager`,
         `${CLUSTER}/out-of-service.test.ts: with effect NoExecute: Kubernetes deletes all at once, and each is gone, though the manager was started in the outage`,
       ],
     },
@@ -308,7 +308,7 @@ export const FAULTS = {
       result: 'that of the pod which was replaced ends, the other stays',
       tests: [
         `${CLUSTER}/descheduler.test.ts: pods of a Deployment are replaced elsewhere at the set pace, those that must not run twice are held; healed, one copy is left of each, and what is divided goes back to its shares`,
-        `${CLUSTER}/out-of-service.test.ts: gives all pods up that somebody makes anew, one after the other, a gang and those with data once a person gives these up, too; what comes back is ended first, over a kill of the manager`,
+        `${CLUSTER}/out-of-service.test.ts: gives all pods up that somebody makes anew, one after the other; what comes back is ended first, over a kill of the manager`,
       ],
     },
   },
