@@ -109,8 +109,7 @@ export class MigratedPods {
     const wouldSurge = perController((owned) => this.#surges(owned));
     const surges = (pod: Pod): boolean => isReady(pod) && wouldSurge(asOwned(pod));
     const all = new Map<string, Pod>();
-    for (const pod of workload === undefined ? [] : placed.ofWorkload(ownerKeyOf(workload)))
-      all.set(pod.metadata.uid ?? '', pod);
+    for (const pod of this.#podsOf(workload)) all.set(pod.metadata.uid ?? '', pod);
     for (const pod of there) all.set(pod.metadata.uid ?? '', pod);
     const gone = ending.map((pod): MigratedPod => {
       const isLeaving = { isLeaving: true, surges: surges(pod), whyStays: undefined };
@@ -148,7 +147,7 @@ export class MigratedPods {
     const all = [...still, ...unplaced, ...leaving].map(({ pod }) => pod);
     const samples = await this.#samples(all, signal);
     return all.flatMap((pod) => {
-      const controller = controllerKeyOf(pod);
+      const controller = ownedKeyOf(pod);
       const sample = samples.get(controller) ?? this.#read.get(controller);
       return sample === undefined ? [] : [alike(sample, pod)];
     });
@@ -159,7 +158,7 @@ export class MigratedPods {
     const samples = await this.#samples(pods, signal);
     const whole = new Map<string, Pod>();
     for (const pod of pods) {
-      const sample = samples.get(controllerKeyOf(pod));
+      const sample = samples.get(ownedKeyOf(pod));
       if (sample === undefined) return undefined;
       whole.set(pod.metadata.uid ?? '', alike(sample, pod));
     }
@@ -170,7 +169,7 @@ export class MigratedPods {
   async #samples(pods: readonly Pod[], signal: AbortSignal): Promise<ReadonlyMap<string, Pod>> {
     const samples = new Map<string, Pod>();
     for (const pod of pods) {
-      const controller = controllerKeyOf(pod);
+      const controller = ownedKeyOf(pod);
       if (samples.has(controller)) continue;
       const live = await this.#o.mover.read(pod, signal);
       if (live === undefined) continue;
@@ -189,8 +188,8 @@ export class MigratedPods {
   /** Whether a pod, which goes before another one is Ready, takes nothing away from its workload that is missed now. */
   mayGoNow(live: Pod, one: NamedWorkload): boolean {
     if (this.#surges(live)) return true;
-    const { placed, mover } = this.#o;
-    const pods = (one.workload === undefined ? [] : placed.ofWorkload(ownerKeyOf(one.workload))).filter(isActive);
+    const { mover } = this.#o;
+    const pods = this.#podsOf(one.workload).filter(isActive);
     if (pods.some((pod) => mover.wasSent(pod))) return false;
     const all = pods.map((pod) => ({ pod, cluster: pod.spec.nodeName, isReady: isReady(pod) }));
     return mayGoAlone({ pod: live, isReady: isReady(live) }, all, this.wantedOf(one));
@@ -200,6 +199,10 @@ export class MigratedPods {
   wantedOf({ workload }: NamedWorkload): number | undefined {
     if (workload === undefined) return undefined;
     return replicasOf(this.#o.placed.workloadByKey(ownerKeyOf(workload)) ?? workload);
+  }
+
+  #podsOf(workload: TypedObject | undefined): readonly Pod[] {
+    return workload === undefined ? [] : this.#o.placed.ofWorkload(ownerKeyOf(workload));
   }
 
   #surges(pod: Pod): boolean {
@@ -212,7 +215,7 @@ export class MigratedPods {
 export function perController<T>(ask: (pod: Pod) => T): (pod: Pod) => T {
   const known = new Map<string, { readonly answer: T }>();
   return (pod) => {
-    const controller = controllerKeyOf(pod);
+    const controller = ownedKeyOf(pod);
     const found = known.get(controller) ?? { answer: ask(pod) };
     known.set(controller, found);
     return found.answer;
@@ -223,7 +226,7 @@ function alike(sample: Pod, { metadata: { name, uid = '' } }: Pod): Pod {
   return { ...sample, metadata: { ...sample.metadata, name, uid } };
 }
 
-function controllerKeyOf(pod: Pod): string {
+function ownedKeyOf(pod: Pod): string {
   return controllerOrOwnKeyOf(asOwned(pod));
 }
 
