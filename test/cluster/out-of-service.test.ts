@@ -1,11 +1,12 @@
-import { readFileSync } from 'node:fs';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import type { AuditEvent } from '../../hack/audit-log.ts';
 import type { Cluster } from '../../hack/cluster.ts';
+import { manifest } from '../../hack/manifest.ts';
 import { waitForNode, waitReady } from '../../hack/spillway.ts';
 import { until } from '../../hack/until.ts';
 import type { MemberCluster } from '../../src/api/member-cluster.ts';
 import type { Pod } from '../../src/kube/core-v1.ts';
+import { gang, memberClaim, withClaim } from '../fixtures/bound-workloads.ts';
 import type { FaultProxy } from '../fixtures/fault-proxy.ts';
 import {
   eventsOf,
@@ -19,8 +20,9 @@ import {
   untilRunning,
 } from '../fixtures/live-pods.ts';
 import { jobsThatRun } from '../fixtures/jobs-stage.ts';
+import { diskClass, type Provisioner, startProvisioner } from '../fixtures/provisioner.ts';
 import { addProxiedMember } from '../fixtures/proxied-member.ts';
-import { burstSpec, deployment, policy, scale, settled, whereAre } from '../fixtures/scheduling.ts';
+import { burstSpec, deployment, policy, policyInUse, scale, settled, whereAre } from '../fixtures/scheduling.ts';
 import { errorsOf, startTopology, type Topology } from '../fixtures/topology.ts';
 
 /**
@@ -30,6 +32,7 @@ import { errorsOf, startTopology, type Topology } from '../fixtures/topology.ts'
 let topology: Topology;
 let host: Cluster;
 const proxies = new Map<string, FaultProxy>();
+const disks: Provisioner[] = [];
 const NAMES = ['east', 'west'];
 const PATIENT = { timeoutMs: 60_000 };
 const TAINT = 'node.kubernetes.io/out-of-service';
@@ -52,11 +55,17 @@ beforeAll(async () => {
     proxies.set(name, await addProxiedMember(host, topology.member(name).cluster, { spec: { probe } }));
   }
   await Promise.all(NAMES.map((name) => waitForNode(host, name)));
-  await host.apply(readFileSync(new URL('../../manifests/scheduler/descheduler.yaml', import.meta.url), 'utf8'));
+  for (const name of ['descheduler', 'gangs']) await host.apply(manifest(`scheduler/${name}.yaml`));
+  const isDefault = { 'storageclass.kubernetes.io/is-default-class': 'true' };
+  for (const name of NAMES) {
+    const { cluster } = topology.member(name);
+    disks.push(startProvisioner(cluster));
+    await cluster.apply([diskClass('disk', { metadata: { name: 'disk', annotations: isDefault } })]);
+  }
 });
 afterAll(async () => {
   const errors = topology === undefined ? [] : errorsOf(topology.spillway);
-  for (const proxy of proxies.values()) await proxy.close();
+  for (const one of [...disks, ...proxies.values()]) await one.close();
   await topology?.close();
   expect(errors).toEqual([]);
 });
@@ -75,7 +84,11 @@ afterEach(async () => {
     const left = await Promise.all(
       [host, ...NAMES.map((name) => topology.member(name).cluster)].map(async (one) => await podsOf(one, namespace)),
     );
-    return left.flat().length === 0;
+    const names = left.map((pods) => pods.map(({ metadata }) => metadata.name));
+    if (names.flat().length > 0) {
+    }
+    if (names.flat().length > 0) throw new Error(`of host, ${NAMES.join(', ')}: ${JSON.stringify(names)}`);
+    return true;
   });
 });
 
@@ -99,14 +112,20 @@ async function conditionOf(type: string) {
   return member?.status?.conditions?.find((one) => one.type === type);
 }
 
+/** Of the one pod of that app, or of any of its pods. */
+async function toldOfOne(app: string, reason: string): Promise<string> {
+  const names = (await podsOf(host, namespace, `app=${app}`)).map(({ metadata }) => metadata.name);
+  return await Promise.any(names.map(async (name) => await told(name, reason)));
+}
+
 async function endedUids(): Promise<string[]> {
   return Object.keys((await read<MemberCluster>(host, EAST))?.status?.fencing?.pods ?? {});
 }
 
 /** East first, then west. */
-function eastThenWest(onMemberLost: Fields): Fields {
+function eastThenWest(onMemberLost: Fields, name = 'all'): Fields {
   const placement = { clusterAffinity: { clusterNames: ['east'], overflowAffinities: [{ clusterNames: ['west'] }] } };
-  const { spec, ...rest } = policy(namespace, 'all', placement);
+  const { spec, ...rest } = policy(namespace, name, placement);
   const kinds = ['Deployment', 'StatefulSet'].map((kind) => ({ apiVersion: 'apps/v1', kind }));
   const selectors = [...kinds, { apiVersion: 'batch/v1', kind: 'Job' }];
   return { ...rest, spec: { ...(spec as Fields), resourceSelectors: selectors, failover: { onMemberLost } } };
@@ -176,22 +195,36 @@ async function scaled(app: string, size: number): Promise<Pod[]> {
 
 describe('a lost member whose virtual node an administrator takes out of service', () => {
   test('gives all pods up that somebody makes anew, one after the other; what comes back is ended first, over a kill of the manager', async () => {
+    const { spec, ...lostSoon } = eastThenWest({ after: '1s' }, 'bound');
+    const resourceSelectors = ['ring', 'keeper'].map((name) => ({ apiVersion: 'apps/v1', kind: 'Deployment', name }));
     await host.apply([
       eastThenWest({ after: '24h' }),
+      { ...lostSoon, spec: { ...(spec as Fields), resourceSelectors } },
+    ]);
+    for (const name of ['all', 'bound']) await policyInUse(host, namespace, name);
+    await host.apply([
       deployment(namespace, 'web', 3, '100m'),
       stateful(),
       job(),
       alone(),
+      gang(namespace),
+      ...withClaim(namespace),
     ]);
+    await settled(host, namespace, 'ring', { east: 2 });
+    const [keeper] = await settled(host, namespace, 'keeper', { east: 1 });
     await settled(host, namespace, 'web', { east: 3 });
     await settled(host, namespace, 'db', { east: 1 });
     await settled(host, namespace, 'work', { east: 1 });
     const { metadata: single } = await untilRunning(host, namespace, 'alone');
     const before = await podsOf(host, namespace);
     await cut();
+    // That the member is lost moves them not, however long.
+    expect(await toldOfOne('ring', 'PodOfLostMemberHeld')).toMatch(/: the pods of a gang have one place together$/);
+    expect(await toldOfOne('keeper', 'PodOfLostMemberHeld')).toMatch(/: it uses claims, and its data are there$/);
     expect(await endedUids()).toEqual([]);
+    expect(uidsOf(await podsOf(host, namespace))).toEqual(uidsOf(before));
     await taint('NoSchedule');
-    await allAreIn('west', { web: 3, db: 1, work: 1 });
+    await allAreIn('west', { web: 3, db: 1, work: 1, ring: 2 });
     expect((await conditionOf('OutOfService'))?.reason).toBe('Fenced');
     expect(await told('db-0', 'OutOfServicePodReplaced')).toMatch(
       /^member east does not answer, and east is out of service \(taint node\.kubernetes\.io\/out-of-service\); it was evicted, and is gone at once, so that StatefulSet db makes another one, which goes elsewhere$/,
@@ -204,11 +237,22 @@ describe('a lost member whose virtual node an administrator takes out of service
     );
     expect(failed?.status?.succeeded ?? 0).toBe(0);
     await kubectl(host, ['delete', 'pod', 'alone', '-n', namespace, '--wait=true', '--timeout=20s']);
+    // Without its data no cluster takes it. Whoever gives these up gets an empty disk elsewhere.
+    expect(await toldOfOne('keeper', 'OutOfServicePodHeld')).toMatch(/: no other cluster takes it now \(/);
+    expect(uidsOf(await podsOf(host, namespace, 'app=keeper'))).toEqual([keeper?.metadata.uid]);
+    await kubectl(host, ['delete', 'pvc', 'data', '-n', namespace, '--wait=false']);
+    await kubectl(host, ['delete', 'pod', keeper?.metadata.name ?? '', '-n', namespace, '--timeout=20s']);
+    await until('so is its claim', async () => {
+      return (await read(host, `/api/v1/namespaces/${namespace}/persistentvolumeclaims/data`)) === undefined;
+    });
+    await host.apply([memberClaim(namespace)]);
+    // Once it is known what came of its creation: whoever is killed before leaves it to the next one to wait for that.
+    await settled(host, namespace, 'keeper', { west: 1 });
     const ended = await endedUids();
     expect(new Set(ended)).toEqual(new Set(uidsOf(before)));
     expect(ended).toContain(single.uid);
     // Its copies run on, all the time.
-    expect(await podsOf(topology.member('east').cluster, namespace)).toHaveLength(6);
+    expect(await podsOf(topology.member('east').cluster, namespace)).toHaveLength(before.length);
     await topology.spillway.process.stop('SIGKILL');
     topology.spillway.process.restart();
     await waitReady(topology.spillway);
@@ -218,9 +262,9 @@ describe('a lost member whose virtual node an administrator takes out of service
       return (await podsOf(topology.member('east').cluster, namespace)).length === 0;
     });
     const writes = writesInEast(healed);
-    expect(writes.map(({ verb }) => verb)).toEqual(['delete', 'delete', 'delete', 'delete', 'delete', 'delete']);
+    expect(writes.map(({ verb }) => verb)).toEqual(before.map(() => 'delete'));
     await until('the word is used up', async () => (await conditionOf('OutOfService'))?.reason === 'MemberAnswers');
-    await allAreIn('west', { web: 3, db: 1, work: 1 });
+    await allAreIn('west', { web: 3, db: 1, work: 1, ring: 2, keeper: 1 });
     // Once the taint is away, east is as before.
     await kubectl(host, ['taint', 'node', 'east', `${TAINT}-`]);
     await until('east takes pods again', async () => {
