@@ -12,6 +12,7 @@ import type { BetterPlace, Displacement } from '../placement/better-place.ts';
 import type { Decision, PlacementFacts } from '../placement/decision.ts';
 import type { Migrating } from '../placement/migrating.ts';
 import type { Rules } from '../placement/policy-selection.ts';
+import { storedMoves } from '../placement/moves.ts';
 import { nextPlace } from '../placement/next-place.ts';
 import { revisionOf, workloadOf } from '../placement/owner-chain.ts';
 import type { OwnerChain, TypedObject } from '../placement/owner-chain.ts';
@@ -182,12 +183,7 @@ export class HostPlacedPods implements PlacedPods {
     const found = this.#o.store.get(workload);
     if (found === undefined || found.spec.workload.uid !== workload.metadata.uid) return undefined;
     const { namespace, name, resourceVersion } = found.metadata;
-    const moves = (found.status?.moves ?? []).map(({ since, last, ...rest }) => ({
-      ...rest,
-      since: Date.parse(since),
-      last: Date.parse(last),
-    }));
-    return { namespace, name, resourceVersion, moves };
+    return { namespace, name, resourceVersion, moves: storedMoves(found.status) };
   }
 
   avoided(workload: TypedObject): readonly Avoided[] {
