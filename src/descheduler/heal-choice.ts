@@ -35,14 +35,20 @@ export function originalStays(onHeal: OnHeal, original: Pod, replacement: Pod | 
 }
 
 /**
- * Since when its containers have been ready without a break, as its member says, wall clock in ms. That it was out of reach meanwhile, and what controllers
- * of the host wait for, does not count.
+ * Since when its containers have been ready without a break, wall clock of the host in ms. That it was out of reach meanwhile, and what controllers
+ * of the host wait for, does not count. The two are in clusters whose clocks may differ: of what its member says only how long it took from the start of the pod
+ * until they were ready counts, from when the host gave it its node. What it waited for a node in its member is left out; so an original that ran
+ * through was always ready before another one was made in its place.
  */
 function readySince(pod: Pod): number {
   const containers = conditionOf(pod, 'ContainersReady');
   const condition = containers?.status === 'True' ? containers : conditionOf(pod, 'Ready');
-  const since = Date.parse(condition?.lastTransitionTime ?? '');
-  return Number.isNaN(since) ? Number.POSITIVE_INFINITY : since;
+  const ready = Date.parse(condition?.lastTransitionTime ?? '');
+  if (Number.isNaN(ready)) return Number.POSITIVE_INFINITY;
+  const { metadata, status } = pod;
+  const bound = Date.parse(conditionOf(pod, 'PodScheduled')?.lastTransitionTime ?? metadata.creationTimestamp ?? '');
+  const started = Date.parse(status?.startTime ?? '');
+  return Number.isNaN(bound) || Number.isNaN(started) ? ready : bound + Math.max(0, ready - started);
 }
 
 /** As the ReplicaSet controller reads it: what is no number is none. */

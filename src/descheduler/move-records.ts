@@ -8,12 +8,19 @@ import { patch } from '../kube/verbs.ts';
 import type { HandlerResult } from '../kube/workqueue.ts';
 import { WrittenTimes } from '../kube/written-times.ts';
 import { ownerKeyOf } from '../kube/owner-references.ts';
-import { fewEnoughInMs, joinedMoves, type Move, type Moves, movesWithin, withMove } from '../placement/moves.ts';
+import {
+  fewEnoughInMs,
+  HOUR_MS,
+  joinedMoves,
+  type Move,
+  type Moves,
+  movesWithin,
+  withMove,
+} from '../placement/moves.ts';
 import type { TypedObject } from '../placement/owner-chain.ts';
 import type { PlacedPods } from '../placement/placed-pods.ts';
 import type { Strategy } from './wanted-move.ts';
 
-const HOUR_MS = 3_600_000;
 /** Delay that batches the moves of one workload into one write (ms). */
 export const RECORD_MS = 1_000;
 /** Retry delay after a conflict, or when the object is gone (ms). */

@@ -1,4 +1,7 @@
-import { MOST_MOVES } from '../api/workload-placement.ts';
+import { MOST_MOVES, type WorkloadPlacementStatus } from '../api/workload-placement.ts';
+
+/** For so long moves of a workload count against the next ones, in ms. */
+export const HOUR_MS = 3_600_000;
 
 /** Pods of one workload that were moved for the same reason out of the same place, within a few minutes. Times are wall clock in ms. */
 export interface Moves {
@@ -23,6 +26,11 @@ const TOGETHER_MS = 600_000;
 /** When the last of them was moved, in ms: the time that was written down may be wrong. */
 type LastOf = (moves: Moves) => number;
 const asWritten: LastOf = ({ last }) => last;
+
+/** Those that a WorkloadPlacement has. */
+export function storedMoves({ moves = [] }: Pick<WorkloadPlacementStatus, 'moves'> = {}): readonly Moves[] {
+  return moves.map(({ since, last, ...rest }) => ({ ...rest, since: Date.parse(since), last: Date.parse(last) }));
+}
 
 /** With one more move. The newest are the first. */
 export function withMove(moves: readonly Moves[], move: Move, now: number, lastOf = asWritten): readonly Moves[] {

@@ -12,8 +12,9 @@ import type { BetterPlace, Displacement } from '../placement/better-place.ts';
 import type { Decision, PlacementFacts } from '../placement/decision.ts';
 import type { Migrating } from '../placement/migrating.ts';
 import type { Rules } from '../placement/policy-selection.ts';
+import { storedMoves } from '../placement/moves.ts';
 import { nextPlace } from '../placement/next-place.ts';
-import { workloadOf } from '../placement/owner-chain.ts';
+import { revisionOf, workloadOf } from '../placement/owner-chain.ts';
 import type { OwnerChain, TypedObject } from '../placement/owner-chain.ts';
 import type {
   ElsewhereQuestion,
@@ -35,6 +36,7 @@ import type { HostView } from './host-view.ts';
 import { memberRefusal, showsRefusal } from './member-refusals.ts';
 import type { MigrationCache } from './migration-cache.ts';
 import type { MigrationFit } from './migration-fit.ts';
+import { nextPod } from './next-of-set.ts';
 import { placedMember } from './placed-member.ts';
 import type { PlacementQuestions } from './placement-questions.ts';
 import type { PlacementStore } from './placement-store.ts';
@@ -181,12 +183,7 @@ export class HostPlacedPods implements PlacedPods {
     const found = this.#o.store.get(workload);
     if (found === undefined || found.spec.workload.uid !== workload.metadata.uid) return undefined;
     const { namespace, name, resourceVersion } = found.metadata;
-    const moves = (found.status?.moves ?? []).map(({ since, last, ...rest }) => ({
-      ...rest,
-      since: Date.parse(since),
-      last: Date.parse(last),
-    }));
-    return { namespace, name, resourceVersion, moves };
+    return { namespace, name, resourceVersion, moves: storedMoves(found.status) };
   }
 
   avoided(workload: TypedObject): readonly Avoided[] {
@@ -216,13 +213,15 @@ export class HostPlacedPods implements PlacedPods {
   whyNotElsewhere(live: Pod, from: string, before: number, more: ElsewhereQuestion = {}): NoPlace | undefined {
     const { view, workloads, clock } = this.#o;
     const { mayStay = false, wouldAvoid = [] } = more;
-    const { chain, chosen } = view.selectionOf(live);
-    if (chosen === undefined) return this.#whyNotWithoutRules(live, from, before, mayStay);
+    const next = nextPod(live, view);
+    if ('unknown' in next) return { why: next.unknown, isTaken: false };
+    const { chain, chosen } = view.selectionOf(next);
+    if (chosen === undefined) return this.#whyNotWithoutRules(next, from, before, mayStay);
     const avoided = wouldAvoid.reduce(
       (all, refusal) => avoid(all, refusal, clock(), avoidedForMs(chosen)),
       workloads.avoided(workloadOf(chain).object),
     );
-    const { facts, decision } = this.#askAgain(live, from, chain, chosen, avoided);
+    const { facts, decision } = this.#askAgain(live, next, from, chain, chosen, avoided);
     const { allowed, refusals } = decision;
     const elsewhere = allowed.filter(({ cluster }) => mayStay || cluster !== from);
     if (elsewhere.some(({ cluster }) => hasRoom(facts.rooms.get(cluster)?.fits, before))) return undefined;
@@ -233,16 +232,19 @@ export class HostPlacedPods implements PlacedPods {
 
   betterPlace(live: Pod, from: string, counts?: (reason: Displacement) => boolean): BetterPlace | undefined {
     const { view } = this.#o;
-    const { chain, chosen } = view.selectionOf(live);
+    const next = nextPod(live, view);
+    if ('unknown' in next) return undefined;
+    const { chain, chosen } = view.selectionOf(next);
     if (chosen === undefined) return undefined;
-    const { facts, decision } = this.#askAgain(live, from, chain, chosen);
+    const { facts, decision } = this.#askAgain(live, next, from, chain, chosen);
     const found = betterPlace(facts, decision, from, counts);
     return found !== undefined && hasRoom(facts.rooms.get(found.cluster)?.fits, 0) ? found : undefined;
   }
 
-  /** As a scheduler would ask about the pod that comes instead. `avoided`: by then; without it, the pod has waited for nothing. */
+  /** As a scheduler would ask about the pod that comes instead, `next`. `avoided`: by then; without it, the pod has waited for nothing. */
   #askAgain(
     live: Pod,
+    next: Pod,
     from: string,
     chain: OwnerChain,
     rules: Rules,
@@ -251,18 +253,18 @@ export class HostPlacedPods implements PlacedPods {
     const { questions, clock } = this.#o;
     const now = clock();
     const until = avoided?.find(({ cluster }) => cluster === from)?.until ?? now;
-    const pod = successorOf(live, until, now);
+    const pod = successorOf(next, until, now);
     const { facts } = questions.ask(pod, chain, rules, questions.everyOpenNode(pod));
-    const pods = withoutOne(facts.workload.pods, facts.pod.revision, from);
+    const pods = withoutOne(facts.workload.pods, revisionOf(live), from);
     const without = { ...facts, workload: { ...facts.workload, pods }, avoided: avoided ?? facts.avoided };
     return { facts: without, decision: nextPlace(without) };
   }
 
   /** Any cluster whose nodes the pod does not keep off itself. */
-  #whyNotWithoutRules(live: Pod, from: string, before: number, mayStay: boolean): NoPlace | undefined {
+  #whyNotWithoutRules(next: Pod, from: string, before: number, mayStay: boolean): NoPlace | undefined {
     const { view, questions, clock } = this.#o;
     const now = clock();
-    const pod = successorOf(live, now, now);
+    const pod = successorOf(next, now, now);
     const rooms = questions.roomsEverywhere(pod);
     const others: string[] = [];
     for (const { name, unavailable } of view.nodes.clusters()) {

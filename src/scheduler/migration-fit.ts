@@ -6,13 +6,14 @@ import type { Decision, PlacementFacts, Plan } from '../placement/decision.ts';
 import { clusterInWords, NOT_CONTACTED } from '../api/cluster.ts';
 import type { Migrating } from '../placement/migrating.ts';
 import { nextPlace } from '../placement/next-place.ts';
-import { workloadOf } from '../placement/owner-chain.ts';
+import { revisionOf, workloadOf } from '../placement/owner-chain.ts';
 import type { GoingTogether, NoPlaceTogether } from '../placement/placed-pods.ts';
 import { type Refusal, type RefusalReason, refusalInWords } from '../placement/placement-refusal.ts';
 import { successorOf } from '../placement/refused-pod.ts';
 import { type PodCounts, withMore, withoutOne } from '../placement/workload.ts';
 import type { HostView } from './host-view.ts';
 import type { CapacityOf } from './member-fit.ts';
+import { nextPod } from './next-of-set.ts';
 import type { PlacementQuestions } from './placement-questions.ts';
 
 export interface MigrationFitOptions {
@@ -90,15 +91,17 @@ export class MigrationFit {
     aside: (readonly [VirtualNodeCapacity, string])[],
   ): NoPlaceTogether | undefined {
     const { view, questions, capacityOf, clock } = this.#o;
-    const { chain, chosen } = view.selectionOf(live);
+    const next = nextPod(live, view);
+    if ('unknown' in next) return { why: next.unknown, isKnown: false };
+    const { chain, chosen } = view.selectionOf(next);
     if (chosen === undefined) return { why: 'no policy and no label of its namespace speaks about it', isKnown: true };
     const now = clock();
-    const pod = successorOf(live, now, now);
+    const pod = successorOf(next, now, now);
     const { facts, members } = questions.ask(pod, chain, chosen, questions.everyOpenNode(pod));
     const key = ownerKeyOf(workloadOf(chain).object);
     const course = courses.get(key) ?? { pods: facts.workload.pods, plan: facts.remembered };
     const { revision } = facts.pod;
-    const without = withoutOne(course.pods, revision, way.from);
+    const without = withoutOne(course.pods, revisionOf(live), way.from);
     const decision = nextPlace({
       ...facts,
       migrating: way,

@@ -1,13 +1,14 @@
 import { WORKLOAD_PLACEMENTS, workloadPlacementName } from '../api/workload-placement.ts';
 import type { WorkloadPlacement, WorkloadPlacementStatus } from '../api/workload-placement.ts';
 import type { KubeClient } from '../kube/client.ts';
-import { isAlreadyExists } from '../kube/errors.ts';
+import { isAlreadyExists, isConflict } from '../kube/errors.ts';
 import { ifThere } from '../kube/if-there.ts';
 import { jsonEqual } from '../kube/json-equal.ts';
 import { apiVersionOf } from '../kube/resource.ts';
 import { timestamp } from '../kube/timestamps.ts';
 import { create, patch, remove } from '../kube/verbs.ts';
 import type { CompiledPlacement } from '../placement/compiled-placement.ts';
+import { fewEnoughInMs, HOUR_MS, storedMoves } from '../placement/moves.ts';
 import { replicasOf, type TypedObject } from '../placement/owner-chain.ts';
 import { placementStatus, remembered } from '../placement/placement-report.ts';
 import type { HostView } from './host-view.ts';
@@ -26,6 +27,8 @@ const PACE_MS = 10_000;
  * member would be two writes for every workload with a share in it, though most are back by then.
  */
 const PLAN_ALONE_MS = 60_000;
+/** Until the caches show what another one wrote, in ms. */
+const AGAIN_MS = 2_000;
 /** Times in objects are in whole seconds. */
 const ROUNDED_OFF_MS = 999;
 
@@ -76,11 +79,11 @@ export class PlacementWriter {
     const before = this.#o.store.get(workload);
     // The object may be that of a former workload of this name.
     const own = before?.spec.workload.uid === workloadUid ? before.status : undefined;
-    // Without pods nothing says that the rules are gone.
-    if (ruled === undefined && controllers.some((controller) => view.podsOf(controller).length > 0)) {
+    // Without pods nothing says that the rules are gone, if they were not before.
+    const hasPods = (): boolean => controllers.some((controller) => view.podsOf(controller).length > 0);
+    if (ruled === undefined && (isOfMovesAlone(own) || hasPods())) {
       this.#looks.delete(workloadUid);
-      if (before !== undefined) await this.#remove(before, signal);
-      return undefined;
+      return before === undefined ? undefined : await this.#withoutRules(before, own, signal);
     }
     const status =
       ruled === undefined ? this.#withoutPods(workload, own) : await this.#status(ruled, controllers, own, signal);
@@ -169,6 +172,37 @@ export class PlacementWriter {
     return keepTimes(status, before);
   }
 
+  /**
+   * Rules may be made anew in a moment (`kubectl replace --force`, a tool that syncs): moves that count against the next ones stay until they do not
+   * any more, and nothing else.
+   */
+  async #withoutRules(
+    before: WorkloadPlacement,
+    own: WorkloadPlacementStatus | undefined,
+    signal: AbortSignal,
+  ): Promise<void | { requeueAfterMs: number }> {
+    const { host, metrics, clock } = this.#o;
+    const now = clock();
+    const countForMs = fewEnoughInMs(storedMoves(own), HOUR_MS, now, 0);
+    const { name, namespace, uid, resourceVersion } = before.metadata;
+    const ref = { name, namespace };
+    if (countForMs > 0) {
+      if (isOfMovesAlone(own)) return { requeueAfterMs: countForMs };
+      const body = statusPatch(own, { updatedAt: timestamp(now) });
+      await ifThere(patch(host, WORKLOAD_PLACEMENTS, ref, body, { type: 'merge', subresource: 'status' }, { signal }));
+      metrics.placementWrites.inc();
+      return { requeueAfterMs: countForMs };
+    }
+    try {
+      // Not one that was given a move meanwhile.
+      await ifThere(remove(host, WORKLOAD_PLACEMENTS, ref, { uid, resourceVersion }, { signal }));
+      return undefined;
+    } catch (error) {
+      if (!isConflict(error)) throw error;
+      return { requeueAfterMs: AGAIN_MS };
+    }
+  }
+
   /** By the rules that its last pods were under. What it was to have where, a workload of none has not any more. */
   #withoutPods(workload: TypedObject, own: WorkloadPlacementStatus | undefined): WorkloadPlacementStatus | undefined {
     if (own?.policy === undefined || own.plannedAt === undefined) return undefined;
@@ -223,9 +257,7 @@ export class PlacementWriter {
         if (!isAlreadyExists(error)) throw error;
       }
     }
-    // Fields that are not there any more have to be named to be removed, but what others write there is theirs.
-    const gone = Object.keys(before?.status ?? {}).filter((field) => !(field in status) && field !== 'moves');
-    const body = { status: { ...Object.fromEntries(gone.map((field) => [field, null])), ...status } };
+    const body = statusPatch(before?.status, status);
     await patch(host, WORKLOAD_PLACEMENTS, ref, body, { type: 'merge', subresource: 'status' }, { signal });
     metrics.placementWrites.inc();
   }
@@ -234,6 +266,17 @@ export class PlacementWriter {
     const { name, namespace, uid } = metadata;
     await ifThere(remove(this.#o.host, WORKLOAD_PLACEMENTS, { namespace, name }, { uid }, { signal }));
   }
+}
+
+/** Fields that are not there any more have to be named to be removed, but what others write there is theirs. */
+function statusPatch(before: WorkloadPlacementStatus = {}, after: WorkloadPlacementStatus): object {
+  const gone = Object.keys(before).filter((field) => !(field in after) && field !== 'moves');
+  return { status: { ...Object.fromEntries(gone.map((field) => [field, null])), ...after } };
+}
+
+/** It says nothing else, as no rules speak of its workload. */
+function isOfMovesAlone(status: WorkloadPlacementStatus | undefined): boolean {
+  return status?.moves !== undefined && Object.keys(ownPart(status)).length === 0;
 }
 
 /** Without when it was written, and without what who moves pods writes. */

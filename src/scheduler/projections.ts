@@ -12,6 +12,7 @@ import { usesClaims } from '../kube/uses-claims.ts';
 import { DELETION_COST_ANNOTATION, OWN_COST_ANNOTATION } from '../placement/deletion-cost.ts';
 import { ROLLOUT_ANNOTATIONS } from '../placement/owner-chain.ts';
 import type { TypedObject } from '../placement/owner-chain.ts';
+import { keptOfSet } from '../placement/set-revisions.ts';
 
 /** Host pods show by this condition, while it is False, that the member's scheduler finds no node for them. */
 export const MEMBER_SCHEDULED_CONDITION = `${GROUP}/MemberScheduled`;
@@ -23,18 +24,22 @@ const FEDERATION = 'federation.';
 
 /**
  * Labels, the controller, and how many pods it asks for and in which order; of a DaemonSet which pods are its own, of a ReplicaSet whether
- * it tells them from those of others by their template, of a Deployment that two revisions must not run side by side.
+ * it tells them from those of others by their template, of a Deployment that two revisions must not run side by side, of a StatefulSet what its
+ * next pods are made from, while that is not what all are of.
  */
 export function ownerProjection(apiVersion: string, kind: string): (raw: KubeObject) => TypedObject {
   return (raw) => {
     const { spec = {}, status = {} } = raw as { spec?: Record<string, unknown>; status?: Record<string, unknown> };
     const { replicas, parallelism, completions, podManagementPolicy, selector, strategy } = spec;
     const { succeeded } = status;
+    const metadata = metadataOf(raw, (key) => key.startsWith(FEDERATION) || ROLLOUT_ANNOTATIONS.includes(key));
+    const ofSet = kind === 'StatefulSet' && apiVersion.startsWith('apps/') ? keptOfSet(raw) : undefined;
     const object: TypedObject & { spec: object; status: object } = {
       apiVersion,
       kind,
-      metadata: metadataOf(raw, (key) => key.startsWith(FEDERATION) || ROLLOUT_ANNOTATIONS.includes(key)),
+      metadata: { ...metadata, ...ofSet?.metadata },
       spec: defined({
+        ...ofSet?.spec,
         replicas,
         parallelism,
         completions,
@@ -42,7 +47,7 @@ export function ownerProjection(apiVersion: string, kind: string): (raw: KubeObj
         selector: kind === 'DaemonSet' ? selector : kind === 'ReplicaSet' ? byTemplate(selector) : undefined,
         strategy: isRecreate(strategy) ? RECREATE : undefined,
       }),
-      status: defined({ succeeded }),
+      status: defined({ succeeded, ...ofSet?.status }),
     };
     return object;
   };

@@ -146,6 +146,50 @@ describe('which of the two stays', () => {
   });
 });
 
+describe('which of the two stays, whatever the clocks of their members say', () => {
+  const HOUR_S = 3_600;
+  const at = (second: number): string => new Date(Date.parse('2026-01-01T00:00:00Z') + second * 1_000).toISOString();
+  /** Given its node, and started, at `bound`, and ready since then, by a member whose clock is so far ahead. */
+  const ran = (bound: number, ready: number, aheadS = 0): Pod => {
+    const since = (type: string, second: number): Condition => ({
+      type,
+      status: 'True',
+      lastTransitionTime: at(second),
+    });
+    return {
+      metadata: { name: 'web', creationTimestamp: at(bound - 1) },
+      spec: { containers: [] },
+      status: {
+        startTime: at(bound + aheadS),
+        conditions: [
+          since('PodScheduled', bound),
+          since('ContainersReady', ready + aheadS),
+          since('Ready', ready + aheadS),
+        ],
+      },
+    };
+  };
+  test.each<[string, Pod, Pod, boolean]>([
+    ['the original that ran through, where its clock is ahead', ran(0, 5, HOUR_S), ran(100, 110), true],
+    ['the original that ran through, where that of the other one is behind', ran(0, 5), ran(100, 110, -HOUR_S), true],
+    [
+      'the one that came, as the original started anew, where its clock is behind',
+      ran(0, 200, -HOUR_S),
+      ran(100, 110),
+      false,
+    ],
+    ['the one that came, where its clock is ahead', ran(0, 200), ran(100, 110, HOUR_S), false],
+  ])('%s', (_, original, replacement, stays) => {
+    expect(originalStays('LongestRunning', original, replacement)).toBe(stays);
+  });
+
+  test('a start that is later than when it was ready, as a clock was put right meanwhile, counts as none', () => {
+    const { status, ...rest } = ran(0, 5);
+    const original = { ...rest, status: { ...status, startTime: at(HOUR_S) } };
+    expect(originalStays('LongestRunning', original, ran(1, 2))).toBe(true);
+  });
+});
+
 describe('costs by which its ReplicaSet ends the other one', () => {
   const own = (cost: string): Pod => pod([], { [COST]: cost, [OWN]: cost });
   const foreign = (cost: string): Pod => pod([], { [COST]: cost });

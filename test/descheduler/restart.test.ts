@@ -108,3 +108,69 @@ test('without an object, as of a workload without a policy, it is waited for as 
   room.now += 3_600_000;
   expect(await records.bringUpToDate(`shop/${uid}`, signal)).toBeUndefined();
 });
+
+test('moves are known still where a policy is made anew, also by a process that comes only then, and go when they count no more', async () => {
+  const uid = deployment.metadata.uid ?? '';
+  const { placements, store } = room.process;
+  const status = (): object => room.placementOf('web')?.status ?? {};
+  const isStored = async (): Promise<void> => {
+    const version = room.placementOf('web')?.metadata.resourceVersion;
+    await room.seen('it is known', () => room.process.store.get(deployment)?.metadata.resourceVersion === version);
+  };
+  await isStored();
+  room.unplace('p');
+  await room.seen('there is no policy', () => room.process.view.policies.get('shop/p') === undefined);
+  expect(await placements.bringUpToDate(uid, signal)).toEqual({ requeueAfterMs: 3_600_000 });
+  // What the plan was nobody is to take for what it is.
+  expect(Object.keys(status()).toSorted()).toEqual(['moves', 'updatedAt']);
+  const writes = (): number =>
+    ['PATCH', 'DELETE'].flatMap((method) => room.api.requests(method, 'deployment-web')).length;
+  await isStored();
+  room.now += 60_000;
+  const before = writes();
+  expect(await placements.bringUpToDate(uid, signal)).toEqual({ requeueAfterMs: 3_540_000 });
+  expect([store.get(deployment)?.status?.moves?.length, writes()]).toEqual([1, before]);
+  room.place('p', {});
+  await room.restart();
+  await room.process.placements.bringUpToDate(uid, signal);
+  expect(status()).toMatchObject({ policy: { name: 'p' }, moves: [{ count: 1 }] });
+  await isStored();
+  await isDrained();
+  await look();
+  expect(room.evictions()).toHaveLength(1);
+  expect(room.told('DrainedPodHeld').at(-1)).toMatch(/: pods of its workload were moved too often \(1 times within/);
+  room.unplace('p');
+  await room.seen('there is no policy', () => room.process.view.policies.get('shop/p') === undefined);
+  room.now += 3_600_000;
+  expect(await room.process.placements.bringUpToDate(uid, signal)).toBeUndefined();
+  expect(room.placementOf('web')).toBeUndefined();
+});
+
+test('nor does the object go that was given a move while its rules went', async () => {
+  const uid = deployment.metadata.uid ?? '';
+  room.now += 3_600_000;
+  room.unplace('p');
+  await room.seen('there is no policy', () => room.process.view.policies.get('shop/p') === undefined);
+  room.api.fault = ({ method }) => (method === 'DELETE' ? { code: 409, reason: 'Conflict' } : undefined);
+  expect(await room.process.placements.bringUpToDate(uid, signal)).toEqual({ requeueAfterMs: 2_000 });
+  const [sent] = room.api.requests('DELETE', '/workloadplacements/deployment-web');
+  expect(sent?.body).toMatchObject({ preconditions: { resourceVersion: expect.any(String) } });
+});
+
+test('it goes without pods, too, when its moves count no more', async () => {
+  const uid = deployment.metadata.uid ?? '';
+  const { placements, view, store, placed } = room.process;
+  const isNamed = (): boolean => store.get(deployment)?.status?.policy !== undefined;
+  await room.seen('its move is known', () => placed.recordOf(deployment)?.moves.length === 1);
+  room.unplace('p');
+  await room.seen('there is no policy', () => view.policies.get('shop/p') === undefined);
+  await placements.bringUpToDate(uid, signal);
+  await room.seen('it is of moves alone', () => !isNamed());
+  const all = room.pods().map(({ metadata }) => metadata.name);
+  room.endPods(all);
+  await room.seen('the pods are gone', () => all.every((name) => view.pods.get(`shop/${name}`) === undefined));
+  expect(await placements.bringUpToDate(uid, signal)).toEqual({ requeueAfterMs: 3_600_000 });
+  room.now += 3_600_000;
+  await placements.bringUpToDate(uid, signal);
+  expect(room.placementOf('web')).toBeUndefined();
+});
