@@ -26,6 +26,8 @@ const PACE_MS = 10_000;
  * member would be two writes for every workload with a share in it, though most are back by then.
  */
 const PLAN_ALONE_MS = 60_000;
+/** What who moves pods writes. */
+const OF_OTHERS: ReadonlySet<string> = new Set(['moves', 'preserved']);
 /** Times in objects are in whole seconds. */
 const ROUNDED_OFF_MS = 999;
 
@@ -224,7 +226,7 @@ export class PlacementWriter {
       }
     }
     // Fields that are not there any more have to be named to be removed, but what others write there is theirs.
-    const gone = Object.keys(before?.status ?? {}).filter((field) => !(field in status) && field !== 'moves');
+    const gone = Object.keys(before?.status ?? {}).filter((field) => !(field in status) && !OF_OTHERS.has(field));
     const body = { status: { ...Object.fromEntries(gone.map((field) => [field, null])), ...status } };
     await patch(host, WORKLOAD_PLACEMENTS, ref, body, { type: 'merge', subresource: 'status' }, { signal });
     metrics.placementWrites.inc();
@@ -238,7 +240,7 @@ export class PlacementWriter {
 
 /** Without when it was written, and without what who moves pods writes. */
 function ownPart(status: WorkloadPlacementStatus): WorkloadPlacementStatus {
-  const { updatedAt: _, moves: _theirs, ...rest } = status;
+  const { updatedAt: _, moves: _moves, preserved: _preserved, ...rest } = status;
   return rest;
 }
 
