@@ -41,6 +41,8 @@ export interface StateGiverOptions {
   monotonic: () => number;
 }
 
+type Labels = Readonly<Record<string, string>>;
+
 /** What one pod is given. */
 interface Giving {
   readonly pod: Pod;
@@ -58,8 +60,8 @@ interface Giving {
 export class StateGiver {
   readonly #o: StateGiverOptions;
   readonly #budget: WaitBudget;
-  /** Pods that have all that they are to have, by {@link keyOf}. */
-  readonly #done = new LRUCache<string, true>(atMost(REMEMBERED));
+  /** What pods were given, those that have all that they are to have, by {@link keyOf}. */
+  readonly #done = new LRUCache<string, Labels>(atMost(REMEMBERED));
   /** Those that a scheduler was told to wait with. */
   readonly #waiting = new LRUCache<string, true>(atMost(REMEMBERED));
   /** What is being given now. Never rejects. */
@@ -78,7 +80,9 @@ export class StateGiver {
     const giving = this.#givingOf(pod);
     if (giving === undefined) return undefined;
     const key = keyOf(giving);
-    if (this.#done.has(key)) return undefined;
+    // One that shows nothing of it may be what it was before, as in a host that was restored from a backup.
+    if (hasAll(pod, this.#done.get(key))) return undefined;
+    this.#done.delete(key);
     const underWay = this.#underWay.get(key) ?? this.#begin(key, giving);
     const waitMs = this.#budget.take(WAIT_MS);
     const began = this.#o.monotonic();
@@ -110,8 +114,9 @@ export class StateGiver {
   }
 
   async #try(key: string, giving: Giving): Promise<void> {
+    let given: Labels = {};
     try {
-      await this.#give(giving);
+      given = await this.#give(giving);
     } catch (error) {
       if (!isFinal(error)) {
         this.#failed.set(key, describeError(error));
@@ -121,20 +126,21 @@ export class StateGiver {
       if (!isGone(error))
         this.#tell(giving, [...giving.kept], `the host does not let it be read or written (${describeError(error)})`);
     }
-    this.#done.set(key, true);
+    this.#done.set(key, given);
     this.#failed.delete(key);
     if (this.#waiting.delete(key)) this.#o.given();
   }
 
-  async #give(giving: Giving): Promise<void> {
+  async #give(giving: Giving): Promise<Labels> {
     const { pod, heir, kept } = giving;
     const found: HandedOn = handedOn(pod, await this.#preserved(giving), { heir, kept });
     const { labels, taken } = found;
     if (taken.length > 0) this.#tell(giving, taken, 'it has that label by itself, with another value');
-    if (Object.keys(labels).length === 0) return;
+    if (Object.keys(labels).length === 0) return labels;
     const { namespace, name, uid } = pod.metadata;
     const options = { deadlineMs: DEADLINE_MS };
     await patch(this.#o.host, PODS, { namespace, name }, { metadata: { uid, labels } }, { type: 'merge' }, options);
+    return labels;
   }
 
   async #preserved({ workload: { apiVersion, kind, metadata } }: Giving): Promise<Preserved> {
@@ -161,6 +167,10 @@ function isFinal(error: unknown): boolean {
 /** The pod. */
 function isGone(error: unknown): boolean {
   return isNotFound(error) || (isAnotherObject(error) && !isConflict(error));
+}
+
+function hasAll({ metadata: { labels = {} } }: Pod, given: Labels | undefined): boolean {
+  return given !== undefined && Object.entries(given).every(([key, value]) => labels[key] === value);
 }
 
 function keyOf({ pod, kept }: Giving): string {
