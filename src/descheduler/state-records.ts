@@ -19,6 +19,7 @@ import {
   stateRules,
   withState,
 } from '../placement/preserved-state.ts';
+import { ToldCauses } from './told-causes.ts';
 import type { Held, Strategy, WantedMove } from './wanted-move.ts';
 
 /** Other moves of the workload are written down at the same time. */
@@ -32,6 +33,8 @@ export interface StateRecordsOptions {
   events: Pick<EventRecorder, 'record'>;
   /** Wall clock in ms. */
   clock: () => number;
+  /** In ms. */
+  monotonic: () => number;
 }
 
 /** Pods that are moved so never ran: what the pod before them showed stands there still. */
@@ -48,9 +51,11 @@ function fieldOf(strategy: Strategy): StateField | undefined {
  */
 export class StateRecords {
   readonly #o: StateRecordsOptions;
+  readonly #told: ToldCauses;
 
   constructor(options: StateRecordsOptions) {
     this.#o = options;
+    this.#told = new ToldCauses(options.monotonic);
   }
 
   /** Undefined: all that is to be handed on is written down; else why it cannot be yet. @throws what the host answers that says nothing of the pod */
@@ -127,6 +132,8 @@ export class StateRecords {
 
   #tell(pod: Pod, { apiVersion, kind, metadata: { namespace, name, uid } }: TypedObject, words: string): void {
     const { events } = this.#o;
+    // What keeps it for now, such as a disruption budget, has it tried again and again.
+    if (!this.#told.isToBeTold(`${pod.metadata.uid ?? ''} ${words}`, words)) return;
     events.record(podSubject(pod), 'Warning', 'StateNotHandedOn', words);
     const about = { apiVersion, kind, namespace, name, uid };
     events.record(about, 'Warning', 'StateNotHandedOn', `pod ${pod.metadata.name}: ${words}`);

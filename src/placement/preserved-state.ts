@@ -1,6 +1,7 @@
 import type { Failover } from '../api/failover.ts';
 import { isLabelValue, type StateRule } from '../api/state-preservation.ts';
 import { MOST_PRESERVED, type WorkloadPlacementStatus } from '../api/workload-placement.ts';
+import { jsonEqual } from '../kube/json-equal.ts';
 import { parseJsonPath, scalarText, valuesAt } from '../kube/json-path.ts';
 import type { Pod } from '../kube/core-v1.ts';
 import { controllerOf } from '../kube/owner-references.ts';
@@ -92,6 +93,8 @@ export function withState(
   const inherited = Object.entries(earlier?.labels ?? {}).filter(([key]) => kept.has(key) && !dropped.has(key));
   const all = { ...Object.fromEntries(inherited), ...labels };
   if (Object.keys(all).length === 0 && earlier === undefined) return undefined;
+  // It was about to be moved before, and was kept.
+  if (earlier?.uid === uid && jsonEqual(earlier.labels, all)) return undefined;
   const others = heir === 'onlyOne' ? [] : before.filter((one) => one !== earlier);
   if (Object.keys(all).length === 0) return others;
   return [{ pod, uid, time, labels: all }, ...others].slice(0, MOST_PRESERVED);

@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { Pod } from '../../src/kube/core-v1.ts';
 import type { TypedObject } from '../../src/placement/owner-chain.ts';
+import { AGAINST_BUDGET } from '../fixtures/eviction-refusals.ts';
 import { SchedulerRoom } from '../fixtures/scheduler-room.ts';
 
 /** Deployment shop/web is in member east, which is drained; west has room. Its policy hands on the address of the pod that is moved. */
@@ -134,6 +135,20 @@ describe('a pod whose policy hands on what it shows', () => {
     const words =
       'failover.cluster.statePreservation: said is not handed on: by {.message} the value is none that a label may have: letters and digits, and between them ".", "_" and "-"';
     expect(room.told('StateNotHandedOn')).toEqual([`Pod ${name}: ${words}`, `Deployment web: pod ${name}: ${words}`]);
+  });
+
+  test('that its disruption budget keeps is written down, and told of, once', async () => {
+    await place(IP, { aliasLabelName: 'said', jsonPath: '{.message}' });
+    remember();
+    const [name] = await run({ podIP: '10.1.2.3', message: 'more than one word' });
+    room.api.fault = ({ path }) => (path.endsWith('/eviction') ? AGAINST_BUDGET : undefined);
+    for (let tries = 0; tries < 3; tries += 1) {
+      await look();
+      room.now += 5_000;
+    }
+    expect(room.evictions()).toEqual([name, name, name]);
+    expect(room.api.seen.filter(({ method, path }) => method === 'PATCH' && path.startsWith(RECORD))).toHaveLength(1);
+    expect(room.told('StateNotHandedOn')).toHaveLength(2);
   });
 
   test('goes without it where it is one of several, which is told', async () => {

@@ -100,6 +100,14 @@ describe('what is written down before a pod goes', () => {
 
   it.each<[string, Preserved, object, typeof named | typeof only, Preserved | undefined]>([
     ['what it shows', [], { a: '1' }, named, [entry('web-0', { a: '1' }, 'now')]],
+    ['nothing where that stands there', [entry('web-0', { a: '1' }, 'now')], { a: '1' }, named, undefined],
+    [
+      'what it shows by now',
+      [entry('web-0', { a: '0' }, 'now')],
+      { a: '1' },
+      named,
+      [entry('web-0', { a: '1' }, 'now')],
+    ],
     ['nothing where it shows nothing', [], {}, named, undefined],
     ['anew', [entry('web-0', { a: '0' })], { a: '1' }, named, [entry('web-0', { a: '1' }, 'now')]],
     [
