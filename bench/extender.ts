@@ -91,6 +91,7 @@ export async function extender(say: Say): Promise<SuiteReport> {
       unread: (_pod, problem) => {
         throw new Error(problem);
       },
+      state: { whyNotYet: async () => await Promise.resolve(undefined) },
       metrics: schedulerMetrics(new Registry()),
       monotonic,
     });

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { duration } from './cluster-tiers.ts';
+import { statePreservation } from './state-preservation.ts';
 
 const onMemberLost = z
   .object({
@@ -62,6 +63,7 @@ const application = z
       })
       .prefault({})
       .describe('When a pod is given up where it is.'),
+    statePreservation: statePreservation('as it did not get well').exactOptional(),
   })
   .describe(
     'When pods do not get well in a member, while others of their revision are well in another cluster. Only pods of a ReplicaSet of a ' +
@@ -113,6 +115,7 @@ const cluster = z
         'When it took longer. GiveBack: the pod stays, the one that did not become Ready goes, and the move is tried again five minutes later. ' +
           'Evict: the pod goes all the same.',
       ),
+    statePreservation: statePreservation('for any other reason').exactOptional(),
   })
   .describe('How pods leave a member that answers, or that does not (purgeMode Never).');
 

@@ -8,12 +8,14 @@ import type { KindDefinition } from './crd.ts';
 import { OWN_VERSION } from './marks.ts';
 import { parseObject } from './parse-object.ts';
 import { column, wide } from './printer-column.ts';
-import { cel, listMap } from './schema-parts.ts';
+import { cel, labelValue, listMap } from './schema-parts.ts';
 
 export const WORKLOAD_PLACEMENTS = resourceOf(OWN_VERSION, 'WorkloadPlacement', 'workloadplacements');
 
 /** The oldest moves are forgotten: not those of an hour, by which moves are limited, even if five reasons move pods between two clusters. */
 export const MOST_MOVES = 64;
+/** Those of the pods that were moved first are forgotten: the pods that come in their places came long ago. */
+export const MOST_PRESERVED = 128;
 
 const time = (description: string) => z.iso.datetime().meta({ description, format: 'date-time' });
 const count = (description: string) => z.int().min(0).describe(description);
@@ -121,6 +123,25 @@ const status = z
         'Pods of the workload that were moved lately, the newest first; those of ten minutes that were moved for the same reason together. ' +
           'Written by whoever moves pods.',
       ),
+    preserved: z
+      .array(
+        z.object({
+          pod: z.string().max(253).describe('The pod that was moved.'),
+          uid: z.string().max(64).describe('Its UID.'),
+          time: time('When it was about to be moved.'),
+          labels: z
+            .record(z.string(), labelValue())
+            .meta({ maxProperties: 16 })
+            .describe('What it showed in its status then, as labels for the pod that comes in its place.'),
+        }),
+      )
+      .max(MOST_PRESERVED)
+      .exactOptional()
+      .meta({
+        description:
+          'What pods showed when they were moved last, as failover.application.statePreservation and failover.cluster.statePreservation say. Written by whoever moves pods, before they go.',
+        ...listMap('pod'),
+      }),
     plannedAt: time('When the targets were worked out.').exactOptional(),
     updatedAt: time('When this was written last.').exactOptional(),
     conditions: conditions('Placed: every pod has a place.'),

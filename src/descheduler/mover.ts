@@ -24,6 +24,7 @@ import { releasedAtOnce, staysByPolicy } from './purge-mode.ts';
 import { whyRehearsed } from './rehearsal.ts';
 import { releasePatch } from './release-patches.ts';
 import { readyOf } from './release-step.ts';
+import { StateRecords } from './state-records.ts';
 import type { Releases } from './releases.ts';
 import { isLost } from '../placement/lost-members.ts';
 import type { PlacedPods, SurgingSet } from '../placement/placed-pods.ts';
@@ -92,6 +93,7 @@ export class Mover {
   readonly #check: MoveCheck;
   readonly #held: HeldMoves;
   readonly #report: MoveReport;
+  readonly #states: StateRecords;
 
   constructor(options: MoverOptions) {
     this.#o = options;
@@ -102,6 +104,7 @@ export class Mover {
     this.#check = new MoveCheck({ ...options, live: this.#live, underWay: this.underWay, fuse: this.fuse });
     this.#held = new HeldMoves(options);
     this.#report = new MoveReport(options);
+    this.#states = new StateRecords(options);
   }
 
   /** Whether it was evicted a moment ago, or is released and being replaced. */
@@ -198,6 +201,9 @@ export class Mover {
     const rehearsed = this.#whyRehearsed(wanted);
     if (rehearsed !== undefined) return this.#rehearse(wanted, rehearsed);
     const { live, set, lost = false } = found;
+    // Whatever becomes of this process, the state is there before the pod is gone.
+    const unwritten = await this.#states.keep(wanted, live, signal);
+    if (unwritten !== undefined) return this.#hold(wanted, unwritten);
     const { resourceVersion } = live.metadata;
     const began = this.#o.monotonic();
     try {

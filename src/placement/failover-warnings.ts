@@ -59,6 +59,10 @@ export function failoverWarnings(
   const noRevision = onlyOf(resourceSelectors, [REPLICATION_CONTROLLER, ...AT_WILL]);
   check('application', application !== undefined, [nowhere, stays, noRevision], elsewhere);
   check('onUnschedulable', onUnschedulable !== undefined, [nowhere, atWill], elsewhere);
+  // Of failover.application that itself is told.
+  const noMoves = [nowhere, stays, onlyOf(resourceSelectors, ['apps/v1/DaemonSet'])];
+  if (failover.cluster?.statePreservation !== undefined)
+    addVain(add, 'cluster.statePreservation', 'hands on', noMoves, undefined);
   checkLost(failover, resourceSelectors, [nowhere, stays], elsewhere, add);
   checkGrace(failover.cluster, add);
   const noChoice = whyNoChoice(failover, resourceSelectors);
@@ -69,7 +73,13 @@ export function failoverWarnings(
 type Add = (path: string, message: string) => unknown;
 
 /** That a field moves nothing, or else, if these are `few`, which pods at the most. */
-function addVain(add: Add, path: string, moves: 'moves' | 'replaces', why: WhyVain, few: string | undefined): void {
+function addVain(
+  add: Add,
+  path: string,
+  moves: 'moves' | 'replaces' | 'hands on',
+  why: WhyVain,
+  few: string | undefined,
+): void {
   const first = why.find((one) => typeof one === 'string');
   if (first !== undefined) add(path, `${moves} nothing: ${first}`);
   else if (few !== undefined) add(path, `${moves} only ${few}`);

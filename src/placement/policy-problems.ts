@@ -4,6 +4,7 @@ import type { Placement } from '../api/placement.ts';
 import type { ReplicaScheduling } from '../api/replica-scheduling.ts';
 import type { PlacementPolicy } from '../api/placement-policy.ts';
 import type { ClusterAffinity } from '../api/selectors.ts';
+import { isTakenLabel, type StatePreservation } from '../api/state-preservation.ts';
 import { parseDuration } from './duration.ts';
 
 type Problem = (path: string, message: string) => void;
@@ -33,6 +34,19 @@ function checkFailover(failover: Failover = {}, add: Problem): void {
   for (const [field, value] of Object.entries(all)) {
     if (value?.after === undefined || parseDuration(value.after) <= DAY) continue;
     add(`spec.failover.${field}.after`, 'must not be longer than 24h');
+  }
+  checkState(failover.application?.statePreservation, 'spec.failover.application', add);
+  checkState(failover.cluster?.statePreservation, 'spec.failover.cluster', add);
+}
+
+function checkState({ rules }: StatePreservation = { rules: [] }, path: string, add: Problem): void {
+  const names = new Set<string>();
+  for (const [index, { aliasLabelName }] of rules.entries()) {
+    const own = `${path}.statePreservation.rules[${String(index)}].aliasLabelName`;
+    if (isTakenLabel(aliasLabelName))
+      add(own, 'must not be a label of Kubernetes, of a controller of it, or of Spillway');
+    if (names.has(aliasLabelName)) add(own, `${aliasLabelName} is there twice`);
+    names.add(aliasLabelName);
   }
 }
 

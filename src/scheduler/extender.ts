@@ -1,6 +1,5 @@
 import { LOCAL } from '../api/cluster-tiers.ts';
 import type { Pod } from '../kube/core-v1.ts';
-import type { OwnerReference } from '../kube/object.ts';
 import type { Decision, PlacementFacts } from '../placement/decision.ts';
 import { clusterInWords } from '../api/cluster.ts';
 import { placementFor } from '../placement/gang-order.ts';
@@ -23,6 +22,7 @@ import type { HeldRooms } from './held-rooms.ts';
 import type { SchedulerMetrics } from './scheduler-metrics.ts';
 import { type FilterVerb, SecondQuestion } from './second-question.ts';
 import { unreadOwner } from './unread-owner.ts';
+import type { StateGiver } from './state-giver.ts';
 import type { WaitingPods } from './waiting-pods.ts';
 import type { Rules } from '../placement/policy-selection.ts';
 import type { WorkloadState } from './workload-state.ts';
@@ -40,6 +40,8 @@ export interface ExtenderOptions {
   heldRooms: HeldRooms;
   nominees: Nominees;
   migrationFit: Pick<MigrationFit, 'isAsking'>;
+  /** What a pod gets before any node is chosen for it. */
+  state: Pick<StateGiver, 'whyNotYet'>;
   metrics: SchedulerMetrics;
   /** In ms. */
   monotonic: () => number;
@@ -47,6 +49,8 @@ export interface ExtenderOptions {
 
 /** By then an owner that is there is in the caches, or the host has said that it is not, in ms. */
 const OWNER_SOON_MS = 1_000;
+/** Until the host is asked again for what the pod before this one left, in ms. */
+const STATE_AGAIN_MS = 2_000;
 
 /** Nodes that a question leaves out: they `comeLater` in one of their own, or were left out `byOthers`, who know better. */
 type LeftOut = 'none' | 'perhaps' | 'byOthers' | 'comeLater';
@@ -130,6 +134,7 @@ export class Extender {
   async #decided({ pod, nodeNames }: ExtenderArgs, verb: FilterVerb): Promise<FilterResult> {
     const { view, metrics } = this.#o;
     const missing = await view.owners.whenKnown(pod);
+    const stateless = missing === undefined ? await this.#o.state.whyNotYet(pod) : undefined;
     const chain = view.owners.chainOf(pod);
     if (isMadeForItsNode(pod, chain)) return passing(nodeNames);
     // Its end was heard of before the question: nothing would take back what is held for it now.
@@ -139,7 +144,13 @@ export class Extender {
     this.#takeBack(pod.metadata.uid ?? '');
     // Without members there is nothing to decide.
     if (missing !== undefined && view.nodes.anyVirtualNode() !== undefined) {
-      return this.#untilKnown(pod, missing, nodeNames);
+      const { kind, name } = missing;
+      const words = `its owner ${kind} ${name} is not known to Spillway yet, so neither are its rules; it is looked for`;
+      return this.#wait(pod, nodeNames, words, OWNER_SOON_MS);
+    }
+    if (stateless !== undefined) {
+      const words = `the state of the pod before it is to be handed on first (failover.statePreservation): ${stateless}`;
+      return this.#wait(pod, nodeNames, words, STATE_AGAIN_MS);
     }
     const split = splitByMember(view.nodes, nodeNames);
     const selection = view.selectionOf(pod, chain);
@@ -183,15 +194,14 @@ export class Extender {
     );
   }
 
-  /** Nothing is said about a pod by rules that are not found only because its owners are not known. */
-  #untilKnown(pod: Pod, { kind, name }: OwnerReference, nodeNames: readonly string[]): FilterResult {
+  /** Nothing is said about a pod by rules that are not found only because its owners are not known, nor before it has what it is to start with. */
+  #wait(pod: Pod, nodeNames: readonly string[], words: string, againMs: number): FilterResult {
     const { metrics, waiting } = this.#o;
     this.#attempts.refused(pod);
     this.#withItsGang(pod);
-    const words = `its owner ${kind} ${name} is not known to Spillway yet, so neither are its rules; it is looked for`;
     metrics.decisions.inc({ rules: 'None', outcome: 'wait' });
     waiting.answered(pod, false);
-    waiting.resyncIn(OWNER_SOON_MS);
+    waiting.resyncIn(againMs);
     return failing(Object.fromEntries(nodeNames.map((node) => [node, words])));
   }
 

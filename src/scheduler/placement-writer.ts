@@ -29,6 +29,8 @@ const PACE_MS = 10_000;
 const PLAN_ALONE_MS = 60_000;
 /** Until the caches show what another one wrote, in ms. */
 const AGAIN_MS = 2_000;
+/** What who moves pods writes. */
+const OF_OTHERS: ReadonlySet<string> = new Set(['moves', 'preserved']);
 /** Times in objects are in whole seconds. */
 const ROUNDED_OFF_MS = 999;
 
@@ -270,7 +272,7 @@ export class PlacementWriter {
 
 /** Fields that are not there any more have to be named to be removed, but what others write there is theirs. */
 function statusPatch(before: WorkloadPlacementStatus = {}, after: WorkloadPlacementStatus): object {
-  const gone = Object.keys(before).filter((field) => !(field in after) && field !== 'moves');
+  const gone = Object.keys(before).filter((field) => !(field in after) && !OF_OTHERS.has(field));
   return { status: { ...Object.fromEntries(gone.map((field) => [field, null])), ...after } };
 }
 
@@ -281,7 +283,7 @@ function isOfMovesAlone(status: WorkloadPlacementStatus | undefined): boolean {
 
 /** Without when it was written, and without what who moves pods writes. */
 function ownPart(status: WorkloadPlacementStatus): WorkloadPlacementStatus {
-  const { updatedAt: _, moves: _theirs, ...rest } = status;
+  const { updatedAt: _, moves: _moves, preserved: _preserved, ...rest } = status;
   return rest;
 }
 

@@ -35,6 +35,7 @@ import { RefusalWatch } from './refusal-watch.ts';
 import type { SchedulerMetrics } from './scheduler-metrics.ts';
 import { SchedulerContact } from './scheduler-contact.ts';
 import { ScoreCache } from './score-cache.ts';
+import { StateGiver } from './state-giver.ts';
 import type { FilterVerb } from './second-question.ts';
 import { WaitingPods } from './waiting-pods.ts';
 import { WorkloadState } from './workload-state.ts';
@@ -153,6 +154,7 @@ export class Scheduler {
     });
     this.gangRooms = new GangPlacer({ view, questions, ownQuestions, heldRooms, capacityOf, clock });
     this.#gangHolds = new GangHolds({ view, places: this.gangRooms, opened: freed, logger, clock });
+    const state = new StateGiver({ host, view, events: options.events, given: freed, monotonic });
     this.#extender = new Extender({
       view,
       workloads,
@@ -166,6 +168,7 @@ export class Scheduler {
       heldRooms,
       nominees,
       migrationFit,
+      state,
       metrics,
       monotonic,
     });

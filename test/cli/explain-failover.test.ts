@@ -68,6 +68,16 @@ describe('by default', () => {
 });
 
 describe('what the policy says', () => {
+  it('of what the next pod learns', () => {
+    const state = (label: string): object => ({
+      statePreservation: { rules: [{ aliasLabelName: label, jsonPath: '{.podIP}' }] },
+    });
+    expect(explained({ application: {}, cluster: {} }).handedOn).toBeNull();
+    expect(explained({ application: state('a'), cluster: state('b') }).handedOn).toBe(
+      'Handed on as labels of the next pod, of a StatefulSet or a workload with one replica, from pods that do not get well: a; from pods moved for other reasons: b.',
+    );
+  });
+
   it('of lost members', () => {
     const lost = (onMemberLost: object, pods = /ReplicaSet/): string | undefined =>
       owner(pods, { onMemberLost })?.memberLost;

@@ -315,17 +315,34 @@ describe('placement of Karmada', () => {
           decisionConditions: { tolerationSeconds: 120 },
           purgeMode: 'Graciously',
           gracePeriodSeconds: 60,
-          statePreservation: { rules: [] },
+          statePreservation: {
+            rules: [
+              { aliasLabelName: 'example.com/job', jsonPath: '{.jobStatus.jobID}' },
+              { aliasLabelName: 'app.kubernetes.io/part', jsonPath: '{.part}' },
+              { aliasLabelName: 'example.com/range', jsonPath: '{range .a[*]}{.b}{end}' },
+            ],
+          },
         },
-        cluster: { purgeMode: 'Directly' },
+        cluster: {
+          purgeMode: 'Directly',
+          statePreservation: { rules: [{ aliasLabelName: 'example.com/ip', jsonPath: '{.podIP}' }] },
+        },
       },
     });
     expect(made).toMatchObject([
       {
         spec: {
           failover: {
-            application: { decisionConditions: { tolerationSeconds: 120 } },
-            cluster: { purgeMode: 'Directly', gracePeriodSeconds: 60, onTimeout: 'Evict' },
+            application: {
+              decisionConditions: { tolerationSeconds: 120 },
+              statePreservation: { rules: [{ aliasLabelName: 'example.com/job', jsonPath: '{.jobStatus.jobID}' }] },
+            },
+            cluster: {
+              purgeMode: 'Directly',
+              gracePeriodSeconds: 60,
+              onTimeout: 'Evict',
+              statePreservation: { rules: [{ aliasLabelName: 'example.com/ip', jsonPath: '{.podIP}' }] },
+            },
           },
         },
       },
@@ -333,7 +350,10 @@ describe('placement of Karmada', () => {
     expect(problems).toEqual([]);
     expect(remarks.map(({ field, lost }) => [field, lost])).toEqual([
       ['spec.failover.application.purgeMode', false],
-      ['spec.failover.application.statePreservation', true],
+      ['spec.failover.application.statePreservation.rules[1]', true],
+      ['spec.failover.application.statePreservation.rules[2]', true],
+      ['spec.failover.application.statePreservation', false],
+      ['spec.failover.cluster.statePreservation', false],
     ]);
   });
 

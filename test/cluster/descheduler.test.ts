@@ -226,6 +226,8 @@ function stateful(): Fields {
   return { ...rest, kind: 'StatefulSet', spec: { ...(spec as Fields), serviceName: 'db' } };
 }
 
+const CONTAINER = { name: 'main', image: 'registry.example/app:v1', resources: { requests: { cpu: '100m' } } };
+
 function alone(): Fields {
   return { ...pod('alone', namespace, burstSpec('100m', { nodeName: 'east' })) };
 }
@@ -878,6 +880,82 @@ describe('a taint of effect NoExecute', () => {
     await until('it has the taint again', async () => (await taints()).length === 1);
     await kubectl(host, ['delete', 'clustertaintpolicy', 'degraded']);
     await until('the taint goes with its policy', async () => (await taints()).length === 0);
+  });
+});
+
+describe('what a pod showed in its status', () => {
+  const SAVED = 'example.com/saved';
+  const WORDY = 'example.com/wordy';
+  const rules = [
+    { aliasLabelName: SAVED, jsonPath: `{.conditions[?(@.type=="${SAVED}")].message}` },
+    { aliasLabelName: WORDY, jsonPath: `{.conditions[?(@.type=="${SAVED}")].reason}` },
+  ];
+  const env = [{ name: 'SAVED', valueFrom: { fieldRef: { fieldPath: `metadata.labels['${SAVED}']` } } }];
+
+  /** The program in the member says how far it is. */
+  async function save(member: string, pod: Pod, message: string): Promise<void> {
+    const { cluster } = topology.member(member);
+    const conditions = [{ type: SAVED, status: 'True', reason: 'x'.repeat(64), message }];
+    const { name } = pod.metadata;
+    const how = ['--subresource=status', '--type=strategic', '-p', JSON.stringify({ status: { conditions } })];
+    await kubectl(cluster, ['patch', 'pod', name, '-n', namespace, ...how]);
+    await until('the host shows it', async () => {
+      const shown = await read<Pod>(host, `/api/v1/namespaces/${namespace}/pods/${name}`);
+      return shown?.status?.conditions?.some((one) => one.type === SAVED && one.message === message) === true;
+    });
+  }
+
+  /** Of a pod of the host, as the API server was asked. */
+  const asked = ({ metadata: { name } }: Pod, verb: string, subresource?: string): AuditEvent[] =>
+    host
+      .auditEvents()
+      .filter(({ objectRef }) => objectRef?.resource === 'pods' && objectRef.namespace === namespace)
+      .filter(({ objectRef }) => objectRef?.name === name && objectRef.subresource === subresource)
+      .filter((event) => event.verb === verb && (event.responseStatus?.code ?? 0) < 300);
+
+  const whenAsked = ({ stageTimestamp }: AuditEvent): number => Date.parse(stageTimestamp);
+
+  test('is on the pod that comes in its place before that has a node, of a StatefulSet and of a Deployment with one replica, move after move', async () => {
+    const failover = { cluster: { statePreservation: { rules } } };
+    const one = deployment(namespace, 'web', 1, '100m', {}, { containers: [{ ...CONTAINER, env }] });
+    await host.apply([eastThenWest('5m', { failover }), stateful(), one, deployment(namespace, 'many', 2, '100m')]);
+    await settled(host, namespace, 'many', { east: 2 });
+    for (const [from, to, said] of [
+      ['east', 'west', 'point-1'],
+      ['west', 'east', 'point-2'],
+    ] as const) {
+      for (const app of ['db', 'web']) {
+        const [pod] = await settled(host, namespace, app, { [from]: 1 });
+        if (pod !== undefined) await save(from, pod, `${said}-${app}`);
+      }
+      await edit(to, { clusterTaints: null });
+      await edit(from, { clusterTaints: [{ key: 'drained', effect: 'NoExecute' }] });
+      for (const app of ['db', 'web']) {
+        const [pod] = await settled(host, namespace, app, { [to]: 1 });
+        expect(pod?.metadata.labels).toMatchObject({ app, [SAVED]: `${said}-${app}` });
+        expect(pod?.metadata.labels).not.toHaveProperty([WORDY]);
+        if (pod === undefined) continue;
+        const [copy] = await podsOf(topology.member(to).cluster, namespace, `app=${app},${SAVED}=${said}-${app}`);
+        expect(copy?.metadata.name).toBe(pod.metadata.name);
+        const [before = 0, bound = 0] = [0, ...asked(pod, 'create', 'binding').map(whenAsked)].slice(-2);
+        const given = asked(pod, 'patch').map(whenAsked);
+        expect(given.filter((at) => before < at && at < bound)).toHaveLength(1);
+      }
+    }
+    // Their copies were made with it: none was written to afterwards.
+    const written = NAMES.flatMap((name) => topology.member(name).cluster.auditEvents())
+      .filter(({ objectRef, verb }) => objectRef?.namespace === namespace && ['patch', 'update'].includes(verb))
+      .filter(({ objectRef }) => objectRef?.resource === 'pods' && objectRef.subresource === undefined)
+      .filter(({ objectRef }) => /^(db|web)-/.test(objectRef?.name ?? ''));
+    expect(written).toEqual([]);
+    const { preserved } = (await placementOf(host, namespace, 'web'))?.status ?? {};
+    expect(preserved).toMatchObject([{ labels: { [SAVED]: 'point-2-web' } }]);
+    const notHandedOn = [...(await eventsOf(host, namespace, 'web', 'Deployment'))];
+    expect(notHandedOn.find(({ reason }) => reason === 'StateNotHandedOn')?.message).toContain(
+      `${WORDY} is not handed on: by ${rules[1]?.jsonPath ?? ''} the value has 64 characters`,
+    );
+    const ofMany = await eventsOf(host, namespace, 'many', 'Deployment');
+    expect(ofMany.find(({ reason }) => reason === 'StateNotHandedOn')?.message).toContain('there may be several pods');
   });
 });
 

@@ -297,6 +297,38 @@ describe('pods', () => {
     expect((await host.api.call('GET', at('released'))) as object).toMatchObject({ metadata: { labels } });
   });
 
+  it('pods without a node get labels that say what the pod before them left, and no others', async () => {
+    const owner = { apiVersion: 'apps/v1', kind: 'StatefulSet', name: 'db', uid: 'set', controller: true };
+    const of = (name: string, spec: object): object => {
+      const pod = plainPod(name, 'default', { ...spec, labels: { app: 'db' } }) as { metadata: object };
+      return { ...pod, metadata: { ...pod.metadata, ownerReferences: [owner] } };
+    };
+    await host.apply([of('db-0', {}), of('db-1', onNode)]);
+    const label = async (name: string, labels: object, more: object = {}): Promise<unknown> =>
+      await thief.call('PATCH', at(name), { metadata: { labels }, ...more });
+    const state = { 'example.com/former-ip': '10.1.2.3' };
+    for (const [name, labels, more] of [
+      ['db-0', { app: 'other' }, {}],
+      ['db-0', { app: null }, {}],
+      ['db-0', { ...state, app: 'other' }, {}],
+      ['db-0', { ...state, 'app.kubernetes.io/name': 'db' }, {}],
+      ['db-0', { ...state, 'spillway.dev/gang': 'x' }, {}],
+      ['db-0', { ...state, 'pod-template-hash': 'x' }, {}],
+      ['db-0', Object.fromEntries(Array.from({ length: 17 }, (_, index) => [`l${String(index)}`, 'x'])), {}],
+      ['db-0', state, image],
+      // It has its node, and nobody's.
+      ['db-1', state, {}],
+      ['open', state, {}],
+    ] as const) {
+      const tried = label(name, labels, more);
+      await expect(tried, JSON.stringify([name, labels, more])).rejects.toThrow('Spillway may change');
+    }
+    await label('db-0', state);
+    expect(await host.api.call('GET', at('db-0'))).toMatchObject({ metadata: { labels: { app: 'db', ...state } } });
+    for (const labels of [{ 'example.com/former-ip': '10.1.2.4' }, { 'example.com/former-ip': null }])
+      await expect(label('db-0', labels)).rejects.toThrow('Spillway may change');
+  });
+
   it('pods in members are let outlive an outage, and nothing else of what they are is changed', async () => {
     const present = { key: 'a', operator: 'Exists' };
     const outage = { key: 'node.kubernetes.io/unreachable', operator: 'Equal', effect: 'NoExecute' };

@@ -231,6 +231,20 @@ describe('contradictions', () => {
     ]);
   });
 
+  it.each<[object, string | undefined]>([
+    [{}, undefined],
+    [{ failover: { purgeMode: 'Never' } }, 'spec.failover.cluster.purgeMode is Never'],
+    [{ placement: { clusterAffinity: { clusterNames: ['north'] } } }, 'the placement chooses none'],
+    [{ resourceSelectors: [{ apiVersion: 'apps/v1', kind: 'DaemonSet' }] }, 'resourceSelectors choose only DaemonSets'],
+  ])('failover.cluster.statePreservation hands on nothing with %j', (own, why) => {
+    const rules = [{ aliasLabelName: 'example.com/ip', jsonPath: '{.podIP}' }];
+    const { failover: cluster = {}, ...rest } = own as { failover?: object };
+    const given = { ...rest, failover: { cluster: { ...cluster, statePreservation: { rules } } } };
+    const found = policyWarnings(policy('p', given), clusters).filter((one) => one.includes('statePreservation'));
+    const words = `spec.failover.cluster.statePreservation: hands on nothing: ${why ?? ''}`;
+    expect(found).toEqual(why === undefined ? [] : [expect.stringContaining(words)]);
+  });
+
   it.each<[object, string[]]>([
     [
       { clusterAffinity: { clusterNames: ['est', 'west'], exclude: ['gone'] } },

@@ -12,6 +12,10 @@ const scheduling = (replicaScheduling: object): object => ({ placement: { replic
 const affinity = (clusterAffinity: object): object => ({ placement: { clusterAffinity } });
 const tolerating = (toleration: object): object => ({ placement: { clusterTolerations: [toleration] } });
 const spread = (constraint: object): object => ({ placement: { spreadConstraints: [constraint] } });
+const podIp = { aliasLabelName: 'example.com/ip', jsonPath: '{.podIP}' };
+const stateOf = (field: 'application' | 'cluster', ...rules: object[]): object => ({
+  failover: { [field]: { statePreservation: { rules } } },
+});
 const local = { clusterNames: ['local'] };
 const place = 'spec.placement';
 
@@ -246,6 +250,42 @@ export const WRONG_POLICIES: readonly WrongPolicy[] = [
     field: 'spec.failover.onMemberLost.action',
     refusal:
       'spec.failover.onMemberLost.action: Unsupported value: "Delete": supported values: "Replace", "Hold", "ReplaceWhenFenced"',
+  },
+  ...(['application', 'cluster'] as const).flatMap((field) => [
+    {
+      what: `a state of ${field} under a label of Kubernetes`,
+      spec: stateOf(field, { ...podIp, aliasLabelName: 'app.kubernetes.io/name' }),
+      field: `spec.failover.${field}.statePreservation.rules[0].aliasLabelName: must not be a label of Kubernetes, of a controller of it, or of Spillway`,
+      refusal: `spec.failover.${field}.statePreservation.rules[0].aliasLabelName: Invalid value: must not be a label of Kubernetes, of a controller of it, or of Spillway`,
+    },
+    {
+      what: `a state of ${field} at a path that is none`,
+      spec: stateOf(field, { ...podIp, jsonPath: '.podIP' }),
+      field: `spec.failover.${field}.statePreservation.rules.0.jsonPath`,
+      refusal: `spec.failover.${field}.statePreservation.rules[0].jsonPath: Invalid value: spec.failover.${field}.statePreservation.rules[0].jsonPath in body should match`,
+    },
+  ]),
+  {
+    what: 'a state under a label by which controllers know their pods',
+    spec: stateOf('cluster', { ...podIp, aliasLabelName: 'pod-template-hash' }),
+    field: 'spec.failover.cluster.statePreservation.rules[0].aliasLabelName: must not be a label of Kubernetes',
+    refusal:
+      'spec.failover.cluster.statePreservation.rules[0].aliasLabelName: Invalid value: must not be a label of Kubernetes',
+  },
+  {
+    what: 'two states under one label',
+    spec: stateOf('cluster', podIp, { ...podIp, jsonPath: '{.hostIP}' }),
+    field: 'spec.failover.cluster.statePreservation.rules[1].aliasLabelName: example.com/ip is there twice',
+    refusal: 'spec.failover.cluster.statePreservation.rules[1]: Duplicate value',
+  },
+  {
+    what: 'more states than eight',
+    spec: stateOf(
+      'cluster',
+      ...Array.from({ length: 9 }, (_, index) => ({ ...podIp, aliasLabelName: `example.com/ip-${String(index)}` })),
+    ),
+    field: 'spec.failover.cluster.statePreservation.rules',
+    refusal: 'spec.failover.cluster.statePreservation.rules: Too many: 9: must have at most 8 items',
   },
   {
     what: 'an activation that there is not',

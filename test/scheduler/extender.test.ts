@@ -52,6 +52,8 @@ let liftMs = 0;
 const resyncs: number[] = [];
 /** The same with a clock of its own, in ms. */
 let slowGangs: (ticks: () => number) => GangPlacer;
+/** Why pods have to wait for what those before them left. */
+let stateless: string | undefined;
 /** Called whenever room is asked about. */
 let asking: (() => void) | undefined;
 let close: () => Promise<void>;
@@ -150,6 +152,7 @@ async function daemonSet(): Promise<string> {
 const filter = async (one: Pod, nodeNames = NAMES) => await extender.filter({ pod: one, nodeNames });
 
 beforeEach(async () => {
+  stateless = undefined;
   now = Date.parse('2026-01-01T00:00:00Z');
   api = new MemoryApi();
   slots.clear();
@@ -230,6 +233,7 @@ beforeEach(async () => {
     waiting: { answered: () => undefined, resyncIn: (ms) => resyncs.push(ms) },
     annotationProblem: (_chain, problem) => problems.push(problem),
     unread: (_pod, problem) => problems.push(problem),
+    state: { whyNotYet: async () => await Promise.resolve(stateless) },
     metrics: schedulerMetrics(new Registry()),
     monotonic: clock,
   });
@@ -243,6 +247,22 @@ beforeEach(async () => {
 });
 afterEach(async () => {
   await close();
+});
+
+test('a pod that has to get the state of the one before it goes nowhere until it has it, and holds no room meanwhile', async () => {
+  stateless = 'it is being read';
+  expect(await filter(pod('a'), ['local-1', 'east'])).toMatchObject({
+    NodeNames: [],
+    FailedAndUnresolvableNodes: {
+      'local-1':
+        'the state of the pod before it is to be handed on first (failover.statePreservation): it is being read',
+      east: expect.stringContaining('it is being read'),
+    },
+  });
+  expect(reserved.size).toBe(0);
+  expect(resyncs).toEqual([2_000]);
+  stateless = undefined;
+  expect((await filter(pod('a'), ['east'])).NodeNames).toEqual(['east']);
 });
 
 describe('local first', () => {

@@ -8,6 +8,7 @@ import type { FilterVerb } from '../../src/scheduler/second-question.ts';
 import { ExtenderCaller, type ExtenderAnswer } from './extender-caller.ts';
 import { asPod, isFinal } from './pod-shapes.ts';
 import type { ResidenceOracle } from './oracles/residence-oracle.ts';
+import type { StateOracle } from './oracles/state-oracle.ts';
 import type { Random } from './random.ts';
 import { VOLUME_MS } from './residence.ts';
 import type { Change, SimCluster, SimObject } from './sim-cluster.ts';
@@ -41,17 +42,23 @@ export class HostScheduler {
   readonly #extender: ExtenderCaller;
   readonly #tell: (what: string) => void;
   readonly #residence: ResidenceOracle;
+  readonly #state: StateOracle;
   readonly #queue: Waiting[] = [];
   #busy = false;
 
-  /** `tell`: of answers that no extender may give. `residence`: judges where pods may go. */
-  constructor(world: World, random: Random, o: { tell: (what: string) => void; residence: ResidenceOracle }) {
+  /** `tell`: of answers that no extender may give. `residence` and `state` judge where pods may go, and when. */
+  constructor(
+    world: World,
+    random: Random,
+    o: { tell: (what: string) => void; residence: ResidenceOracle; state: StateOracle },
+  ) {
     this.#world = world;
     this.#host = world.host;
     this.#random = random;
     this.#extender = new ExtenderCaller(world.loop, world.network, random);
     this.#tell = o.tell;
     this.#residence = o.residence;
+    this.#state = o.state;
   }
 
   changed({ path, type, object, previous }: Change): void {
@@ -141,6 +148,7 @@ export class HostScheduler {
         cycle.nodes = this.#taken(verb, cycle, answer);
         cycle.chosenBy = by;
         this.#residence.allowed(cycle.pod, cycle.nodes, askedAt);
+        if (cycle.nodes.length > 0) this.#state.allowed(cycle.pod);
       } else if (verb === 'confirm') cycle.nodes = [];
       if (cycle.nodes.length === 0) this.#done(cycle, undefined);
       else this.#filter(cycle, later);

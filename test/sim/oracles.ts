@@ -15,6 +15,7 @@ import { ReleasesOracle } from './oracles/releases-oracle.ts';
 import { ReportOracle } from './oracles/report-oracle.ts';
 import { RoomOracle } from './oracles/room-oracle.ts';
 import { ResidenceOracle } from './oracles/residence-oracle.ts';
+import { StateOracle } from './oracles/state-oracle.ts';
 import { judgeStatus } from './oracles/status-oracle.ts';
 import { asPod, exitCodes, hostUidOf, isFinal, mustRunOnce, phaseOf } from './pod-shapes.ts';
 import type { Change, SimObject } from './sim-cluster.ts';
@@ -54,6 +55,7 @@ export class Oracles {
   readonly violations: Violation[] = [];
   readonly hostPods = new Map<string, HostPod>();
   readonly residence: ResidenceOracle;
+  readonly state: StateOracle;
   readonly room: RoomOracle;
   readonly #world: World;
   readonly #kubelets: ReadonlyMap<string, Kubelets>;
@@ -102,6 +104,7 @@ export class Oracles {
     this.#releases = new ReleasesOracle(world, report, (node) => this.#fencing.isOutOfService(node));
     this.#heal = new HealOracle(world, report);
     this.residence = new ResidenceOracle(world, report);
+    this.state = new StateOracle(world, report);
     this.room = new RoomOracle(world, report);
     this.#costs = new CostOracle(report);
     this.#oversold = new OversoldOracle(world, report);

@@ -73,6 +73,28 @@ export function placementRules(random: Random): Rules[] {
   return [healing(forAll, random), healing(forSome, random)];
 }
 
+/** The label under which pods hand on whether they were Ready. */
+export const HANDED_ON = 'example.com/was-ready';
+
+/** What pods showed is handed on, by each of these rules. */
+export function handingOn(rules: readonly Rules[]): Rules[] {
+  const state = {
+    statePreservation: {
+      rules: [{ aliasLabelName: HANDED_ON, jsonPath: '{.conditions[?(@.type=="Ready")].status}' }],
+    },
+  };
+  return rules.map(({ path, policy }) => {
+    const spec = policy['spec'] as { failover: { application?: JsonObject } };
+    const { application } = spec.failover;
+    const failover = {
+      ...spec.failover,
+      cluster: state,
+      ...(application === undefined ? {} : { application: { ...application, ...state } }),
+    };
+    return { path, policy: { ...policy, spec: { ...spec, failover } } };
+  });
+}
+
 /** Which of the two stays when a member that was lost answers again. */
 function healing(rules: Rules, random: Random): Rules {
   const onHeal = random.pick([undefined, 'KeepOriginal', 'LongestRunning']);

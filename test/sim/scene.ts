@@ -60,7 +60,11 @@ export class Scene {
     };
     const scheduler = o.isCrowded
       ? new PreemptingScheduler(world, new Random(seed, 6), { tell, judge: this.oracles.room })
-      : new HostScheduler(world, new Random(seed, 6), { tell, residence: this.oracles.residence });
+      : new HostScheduler(world, new Random(seed, 6), {
+          tell,
+          residence: this.oracles.residence,
+          state: this.oracles.state,
+        });
     const disruptions = new Map(world.clusters.map((cluster) => [cluster, new DisruptionController(cluster)]));
     new NodeLifecycle(world.host, new Random(seed, 8)).begin();
     const hostKubelets = new Kubelets(world.host, new Random(seed, 9), (name) => this.isReal(name));

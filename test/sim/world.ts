@@ -4,7 +4,7 @@ import { crowdedRules } from './crowded-rules.ts';
 import { asOldHostReads, MISNAMED, SMALL_NODES, SMALL_POOLS, smallNode } from './crowded.ts';
 import { EventLoop } from './event-loop.ts';
 import { Network } from './network.ts';
-import { placementRules } from './placement-rules.ts';
+import { handingOn, placementRules } from './placement-rules.ts';
 import { Random } from './random.ts';
 import { residencePolicies } from './residence.ts';
 import { SimCluster, type Change } from './sim-cluster.ts';
@@ -79,7 +79,9 @@ export class World {
     // Without rules nothing says that a pod may leave the host.
     if (this.wiring === 'none' && chance.chance(0.7)) return;
     const residence = hasResidence ? residencePolicies(MEMBERS, USER_NAMESPACES) : [];
-    for (const { path, policy } of [...placementRules(chance), ...residence]) this.host.create('setup', path, policy);
+    const rules = placementRules(chance);
+    const given = new Random(seed, 23).chance(0.5) ? handingOn(rules) : rules;
+    for (const { path, policy } of [...given, ...residence]) this.host.create('setup', path, policy);
   }
 
   get clusters(): SimCluster[] {

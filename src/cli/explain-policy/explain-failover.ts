@@ -9,6 +9,7 @@ import { unhealthyAfterMs } from '../../descheduler/unhealthy-in-member.ts';
 import type { Pod } from '../../kube/core-v1.ts';
 import { controllerOf } from '../../kube/owner-references.ts';
 import type { Displacement } from '../../placement/better-place.ts';
+import { stateRules } from '../../placement/preserved-state.ts';
 import { durationInWords, parseDuration } from '../../placement/duration.ts';
 import type { ExplainedCause, ExplainedFailover, ExplainedOwner } from './explained-policy.ts';
 
@@ -51,6 +52,7 @@ export function explainFailover({ failover, resourceSelectors }: PlacementPolicy
       failover?.dryRun === true
         ? `Nothing is moved (dryRun: true), but gangs that give up and what somebody orders: Event MoveWanted tells what would be. In earnest: ${leavingInWords(failover)}`
         : leavingInWords(failover),
+    handedOn: handedOnInWords(failover),
   };
 }
 
@@ -129,6 +131,17 @@ function leavingInWords(failover: Failover | undefined): string {
     `A pod of a Deployment that is Ready goes when another one is Ready in its place (purgeMode: Gracefully${by}), for which that has ${time}: ` +
     `${then} (onTimeout: ${onTimeout}${by}). All others are evicted at once.`
   );
+}
+
+/** Labels by which the next pod learns of the one before it. */
+function handedOnInWords(failover: Failover | undefined): string | null {
+  const all = (['application', 'cluster'] as const).flatMap((field) => {
+    const labels = stateRules(failover, field).map(({ aliasLabelName }) => aliasLabelName);
+    const which = field === 'application' ? 'pods that do not get well' : 'pods moved for other reasons';
+    return labels.length === 0 ? [] : [`${which}: ${labels.join(', ')}`];
+  });
+  if (all.length === 0) return null;
+  return `Handed on as labels of the next pod, of a StatefulSet or a workload with one replica, from ${all.join('; from ')}.`;
 }
 
 function sampleOf(apiVersion: string, kind: string): Pod {

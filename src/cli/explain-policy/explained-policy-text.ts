@@ -49,7 +49,7 @@ function labelText(namespaces: readonly ExplainedNamespace[]): string {
   return `\nNamespace not labelled: its pods do not tolerate the taint of virtual nodes, and stay in this cluster. To change that for those that are made afterwards:\n${lines(each)}`;
 }
 
-function movesText({ owners, causes, leaving }: ExplainedFailover): string {
+function movesText({ owners, causes, leaving, handedOn }: ExplainedFailover): string {
   const byOwner = table(owners, [
     { name: 'PODS OF', text: ({ pods }) => pods },
     { name: 'MEMBER LOST', text: ({ memberLost }) => memberLost },
@@ -60,7 +60,7 @@ function movesText({ owners, causes, leaving }: ExplainedFailover): string {
     { name: 'WHEN ELSE', text: ({ cause }) => cause },
     { name: 'SAYS', text: ({ says }) => says },
   ]);
-  return `\nPods in members, where another cluster takes the one that comes instead:\n\n${byOwner}\n${others}\n${leaving}\n`;
+  return `\nPods in members, where another cluster takes the one that comes instead:\n\n${byOwner}\n${others}\n${leaving}\n${handedOn === null ? '' : `${handedOn}\n`}`;
 }
 
 function lines(texts: readonly string[]): string {

@@ -22,6 +22,8 @@ export interface ExplainedFailover {
   causes: ExplainedCause[];
   /** How pods leave a member that answers. */
   leaving: string;
+  /** What the next pod learns of the one before it; null: nothing. */
+  handedOn: string | null;
 }
 
 /** What becomes of pods in a member, by what made them. */

@@ -1,5 +1,6 @@
 import { textOf, type JsonRecord } from '../../kube/json-fields.ts';
 import { type Fields, given } from './fields.ts';
+import { statePreservation } from './karmada-state.ts';
 import type { Remarks } from './remarks.ts';
 
 /** What tolerations of Karmada's own taints say of pods of a cluster that does not answer; undefined: nothing. */
@@ -20,31 +21,29 @@ export function failoverFrom(
   const [ofPods, ofClusters] = [purgeMode(application), purgeMode(cluster)];
   if (ofPods !== undefined && ofPods !== 'Never' && application !== undefined)
     remarks.differs(application.of('purgeMode'), 'pods that do not get well are evicted at once');
-  for (const part of [application, cluster]) {
-    if (part?.take('statePreservation') !== undefined)
-      remarks.lost(
-        part.of('statePreservation'),
-        'the workload and its status stay on this cluster and need no keeping; of the status of the old pod nothing is given to the new one',
-      );
-  }
   if (ofPods === 'Never' && application !== undefined)
     remarks.lost(
       application.of('purgeMode'),
       'there others are made beside pods that do not get well, and a person removes these; here such pods are evicted at once, and others come in their place. cluster.purgeMode: Never would keep them, and stop every other move, too',
     );
   const gracePeriodSeconds = application && withinADay(application, 'gracePeriodSeconds', remarks);
+  const [stateOfPods, stateOfClusters] = [statePreservation(application, remarks), statePreservation(cluster, remarks)];
   for (const part of [decision, application, cluster, from]) part?.end();
   const found = given({
     onMemberLost: onMemberLost(lostMember, remarks),
-    application: application === undefined ? undefined : { decisionConditions: given({ tolerationSeconds }) },
+    application:
+      application === undefined
+        ? undefined
+        : given({ decisionConditions: given({ tolerationSeconds }), statePreservation: stateOfPods }),
     cluster:
-      ofClusters === undefined && gracePeriodSeconds === undefined
+      ofClusters === undefined && gracePeriodSeconds === undefined && stateOfClusters === undefined
         ? undefined
         : given({
             purgeMode: ofClusters,
             gracePeriodSeconds,
             // There the old pods end when the time is over, whether there are others or not.
             onTimeout: gracePeriodSeconds === undefined ? undefined : 'Evict',
+            statePreservation: stateOfClusters,
           }),
   });
   return Object.keys(found).length === 0 ? undefined : found;

@@ -46,6 +46,22 @@ export const MOVE_MISTAKES: readonly Mistake[] = [
     ],
   },
   {
+    name: 'let-pods-go-before-they-have-what-was-left',
+    theme: 'moves',
+    edits: [
+      {
+        file: 'scheduler/extender.ts',
+        from: '    if (stateless !== undefined) {',
+        to: '    if (stateless?.length === 0) {',
+      },
+      {
+        file: 'scheduler/state-giver.ts',
+        from: 'const WAIT_MS = 300;',
+        to: 'const WAIT_MS = 0;',
+      },
+    ],
+  },
+  {
     name: 'forget-what-was-released',
     theme: 'moves',
     edits: [
