@@ -3,7 +3,7 @@ SHELL := bash
 .DEFAULT_GOAL := help
 HISTORIES ?= 300
 FROM ?= 1
-.PHONY: help build test simulate sim soak planted test-long soak-placement test-page faults fuzz lint format manifests image single-file bench conformance tools demo demo-down burst-demo
+.PHONY: help build test simulate sim soak planted test-long soak-placement test-page faults fuzz lint format manifests image single-file bench bench-compare conformance tools demo demo-down burst-demo
 
 NODE_OK := $(shell node -e 'const [a, b] = process.versions.node.split("."); process.exit(a > 20 || (a == 20 && b >= 18) ? 0 : 1)' 2>/dev/null && echo yes)
 
@@ -86,6 +86,9 @@ single-file: build ## `kubectl spillway` as one file that needs Node.js only: di
 
 bench: build tools ## measured comparisons (ONLY=burst,streams: some); writes bench/RESULTS.md (30 minutes)
 	@node dist/bench/main.js $(if $(ONLY),--only $(ONLY))
+
+bench-compare: build ## two runs of the bench: fails where a figure became worse by more than 5 % (BASE=, NEW=: files or revisions)
+	@node dist/bench/compare.js $(or $(BASE),HEAD) $(NEW)
 
 conformance: build tools ## suites of others through a virtual node; writes docs/conformance.md
 	@node dist/hack/conformance/main.js

@@ -1,6 +1,7 @@
 import type { RequestCounts } from './audit-tally.ts';
 import type { CreateReport, DeleteReport, Spread } from './load-driver.ts';
-import { measured, median, type Measurement, type SuiteReport } from './measurement.ts';
+import { asReference, measured, median, type Measurement, type SuiteReport, withSpread } from './measurement.ts';
+import { percent } from './percent.ts';
 
 /** One program's turn at one size. */
 export interface Turn {
@@ -69,7 +70,8 @@ function compareAt(pods: number, floor: readonly Turn[], spillway: readonly Turn
       const other = floor[round];
       return other === undefined ? [] : [rate(turn) / rate(other)];
     });
-    lines.push(measured(`${at}: throughput against the floor driver`, median(ratios), 'ratio', 'higher', 0.7));
+    const throughput = measured(`${at}: throughput against the floor driver`, median(ratios), 'ratio', 'higher', 0.7);
+    lines.push(withSpread(throughput, ratios));
     const overhead = typical(spillway, hostAfterMember50) - typical(floor, hostAfterMember50);
     lines.push(measured(`${at}: host pod gone after member pod, p50 above the floor's`, overhead, 's', 'lower', 1));
     const cpu = typical(spillway, cpuSeconds) / typical(floor, cpuSeconds);
@@ -85,51 +87,35 @@ function compareAt(pods: number, floor: readonly Turn[], spillway: readonly Turn
       program === 'spillway' && pods === size ? value : null;
     const goal = (value: number): number | null => goalAt(GOAL_PODS, value);
     const name = (text: string): string => `${at}: ${text}, ${program}`;
+    const figure = (
+      what: string,
+      read: (turn: Turn) => number,
+      unit: string,
+      better: 'lower' | 'higher',
+      wanted: number | null = null,
+    ): Measurement => {
+      const line = withSpread(measured(name(what), typical(all, read), unit, better, wanted), all.map(read));
+      return program === 'floor' ? asReference(line) : line;
+    };
     const spread = (what: string, read: (turn: Turn) => Spread, wanted: number | null = null): Measurement[] => [
-      measured(
-        name(`${what} p50`),
-        typical(all, (turn) => read(turn).p50),
-        's',
-        'lower',
-      ),
-      measured(
-        name(`${what} p99`),
-        typical(all, (turn) => read(turn).p99),
-        's',
-        'lower',
-        wanted,
-      ),
+      figure(`${what} p50`, (turn) => read(turn).p50, 's', 'lower'),
+      figure(`${what} p99`, (turn) => read(turn).p99, 's', 'lower', wanted),
     ];
     lines.push(
-      measured(
-        name('creation rate'),
-        typical(all, (turn) => pods / turn.create.created),
-        'pods/s',
-        'higher',
-      ),
-      measured(
-        name('first create to all Running'),
-        typical(all, (turn) => turn.create.running),
-        's',
-        'lower',
-      ),
-      measured(name('throughput'), typical(all, rate), 'pods/s', 'higher'),
+      figure('creation rate', (turn) => pods / turn.create.created, 'pods/s', 'higher'),
+      figure('first create to all Running', (turn) => turn.create.running, 's', 'lower'),
+      figure('throughput', rate, 'pods/s', 'higher'),
       ...spread('create to Running', (turn) => turn.create.toRunning),
       ...spread('create to copy in member', (turn) => turn.create.toMember),
       ...spread('status from member to host during the burst', (turn) => turn.create.lag, goal(1)),
       ...(all.every(({ restLag }) => restLag !== undefined)
         ? spread('status from member to host at rest', (turn) => turn.restLag ?? NOTHING, 0.1)
         : []),
-      measured(
-        name('first delete to all gone'),
-        typical(all, (turn) => turn.delete.gone),
-        's',
-        'lower',
-      ),
+      figure('first delete to all gone', (turn) => turn.delete.gone, 's', 'lower'),
       ...spread('delete to gone', (turn) => turn.delete.toGone),
       ...spread('host pod gone after member pod', (turn) => turn.delete.hostAfterMember, goalAt(GOAL_DELETED, 1)),
-      measured(name('CPU, creation to all Running'), typical(all, cpuSeconds), 'CPU-s', 'lower', goal(12)),
-      measured(name('peak memory'), typical(all, (turn) => turn.peakRssBytes) / MB, 'MB', 'lower', goal(220)),
+      figure('CPU, creation to all Running', cpuSeconds, 'CPU-s', 'lower', goal(12)),
+      figure('peak memory', (turn) => turn.peakRssBytes / MB, 'MB', 'lower', goal(220)),
     );
     lines.push(...callsPerPod(pods, program, all));
   }
@@ -149,10 +135,6 @@ function tolerationCost(pods: number, having: readonly Turn[], without: readonly
 }
 
 const NOTHING: Spread = { p50: Number.NaN, p99: Number.NaN };
-
-function percent(share: number): string {
-  return `${(share * 100).toFixed(0)} %`;
-}
 
 function cpuSeconds(turn: Turn): number {
   return turn.cpuSeconds;
@@ -203,7 +185,7 @@ function callsPerPod(pods: number, program: string, turns: readonly Turn[]): Mea
       ),
     );
   }
-  return lines;
+  return program === 'floor' ? lines.map(asReference) : lines;
 }
 
 /** Every request of the last turn of each program at the largest size, for those who want to see where calls go. */

@@ -6,6 +6,7 @@ import { makeNamespace } from './bench-namespace.ts';
 import { DivisionFleet, SEAT } from './division-fleet.ts';
 import { grow, shrink, type Round, type Rule } from './division-rounds.ts';
 import { measured, type Measurement, type SuiteReport } from './measurement.ts';
+import { percent } from './percent.ts';
 
 const MEMBERS = 20;
 const REPLICAS = 1_000;
@@ -131,10 +132,6 @@ function notes(rounds: readonly [what: string, round: Round][], restShare: numbe
         `All requests of ${what}. Host: ${list(requests.host)}. Members: ${list(requests.members)}.`,
     ),
   ];
-}
-
-function percent(share: number): string {
-  return `${(share * 100).toFixed(0)} %`;
 }
 
 function describe(what: string, { bound, done, ordered, cpuSeconds, cpuSecondsAfter, wrong }: Round): string {

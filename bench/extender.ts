@@ -20,7 +20,8 @@ import { MemoryApi } from '../test/fixtures/memory-api.ts';
 import { serveMemoryApi } from '../test/fixtures/memory-api-server.ts';
 import { monotonic } from '../src/kube/clock.ts';
 import { benchNode, memberWith } from './bench-members.ts';
-import { measured, median, quantile, type Measurement, type SuiteReport } from './measurement.ts';
+import { median, type Measurement, type SuiteReport } from './measurement.ts';
+import { figureOf, p99 } from './sampled-figures.ts';
 import { samplePod } from './sample-pod.ts';
 
 const MEMBERS = 100;
@@ -287,27 +288,27 @@ async function measure(
   };
   const first: number[] = [];
   for (const workload of workloads) first.push(await ask(workload, 'first'));
-  const burst: number[] = [];
-  const divided: number[] = [];
+  const [all, burst, divided]: [number[], number[], number[]] = [[], [], []];
   cpu.length = 0;
   for (let index = 0; index < QUESTIONS; index++) {
     const workload = workloads[index % workloads.length];
     if (workload === undefined) throw new Error('no workloads');
-    (workload.namespace === BURST ? burst : divided).push(await ask(workload, `asked-${index}`));
+    const took = await ask(workload, `asked-${index}`);
+    all.push(took);
+    (workload.namespace === BURST ? burst : divided).push(took);
     // What is due meanwhile gets its turn, as between two requests.
     if (index % 50 === 0) await new Promise((resolve) => setImmediate(resolve));
   }
-  const all = [...burst, ...divided];
-  const name = (text: string): string => `extender: filter and prioritize, ${text}`;
+  const figure = figureOf('extender: filter and prioritize');
   return {
     measurements: [
-      measured(name('p99'), quantile(all, 0.99), 'ms', 'lower', 5),
-      measured(name('median'), median(all), 'ms', 'lower'),
-      measured(name('burst by label, p99'), quantile(burst, 0.99), 'ms', 'lower'),
-      measured(name('division by free room, p99'), quantile(divided, 0.99), 'ms', 'lower'),
-      measured(name('first pod of a workload, p99'), quantile(first, 0.99), 'ms', 'lower'),
-      measured(name('CPU time, p99'), quantile(cpu, 0.99), 'ms', 'lower'),
-      measured(name('CPU time, median'), median(cpu), 'ms', 'lower'),
+      figure('p99', all, p99, 5),
+      figure('median', all, median),
+      figure('burst by label, p99', burst, p99),
+      figure('division by free room, p99', divided, p99),
+      figure('first pod of a workload, p99', first, p99),
+      figure('CPU time, p99', cpu, p99),
+      figure('CPU time, median', cpu, median),
     ],
     notes: [
       `In the process, JSON of question and answers included: ${QUESTIONS} questions about pods of ${WORKLOADS} workloads, half of ` +
@@ -371,22 +372,23 @@ async function measurePreemption(
   };
   const first: number[] = [];
   for (const workload of workloads) first.push(await ask(workload, 'first-important'));
-  const burst: number[] = [];
-  const divided: number[] = [];
+  const [all, burst, divided]: [number[], number[], number[]] = [[], [], []];
   for (let index = 0; index < PREEMPTIONS; index++) {
     const workload = workloads[index % workloads.length];
     if (workload === undefined) throw new Error('no workloads');
-    (workload.namespace === BURST ? burst : divided).push(await ask(workload, `important-${index}`));
+    const took = await ask(workload, `important-${index}`);
+    all.push(took);
+    (workload.namespace === BURST ? burst : divided).push(took);
     if (index % 50 === 0) await new Promise((resolve) => setImmediate(resolve));
   }
-  const name = (text: string): string => `extender: preempt, ${text}`;
+  const figure = figureOf('extender: preempt');
   return {
     measurements: [
-      measured(name('p99'), quantile([...burst, ...divided], 0.99), 'ms', 'lower', 5),
-      measured(name('median'), median([...burst, ...divided]), 'ms', 'lower'),
-      measured(name('burst by label, p99'), quantile(burst, 0.99), 'ms', 'lower'),
-      measured(name('division by free room, p99'), quantile(divided, 0.99), 'ms', 'lower'),
-      measured(name('first pod of a workload, p99'), quantile(first, 0.99), 'ms', 'lower'),
+      figure('p99', all, p99, 5),
+      figure('median', all, median),
+      figure('burst by label, p99', burst, p99),
+      figure('division by free room, p99', divided, p99),
+      figure('first pod of a workload, p99', first, p99),
     ],
     notes: [
       `Preemption: ${PREEMPTIONS} questions about all ${MEMBERS} virtual nodes at once, for pods of high priority that need what ` +

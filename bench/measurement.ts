@@ -8,6 +8,10 @@ export interface Measurement {
   better: 'lower' | 'higher';
   /** The goal is met, or there is none. */
   ok: boolean;
+  /** How far it was from one part of the run to another: half of that range, as a share of the value. Only of what was measured several times. */
+  spread?: number;
+  /** Of what others do, to compare with: worse is the machine then, not this program. */
+  reference?: true;
 }
 
 /** What one suite found. */
@@ -30,6 +34,23 @@ export function measured(
   const rounded = roundTo(value, 4);
   const ok = goal === null || (Number.isFinite(value) && (better === 'lower' ? value <= goal : value >= goal));
   return { name, value: rounded, unit, goal, better, ok };
+}
+
+/** The same, with how far it was apart in the parts of the run: of each turn, or of each third of many samples ({@link thirds}). */
+export function withSpread(measurement: Measurement, parts: readonly number[]): Measurement {
+  const range = Math.max(...parts) - Math.min(...parts);
+  const spread = range / 2 / Math.abs(measurement.value);
+  return parts.length < 2 || !Number.isFinite(spread) ? measurement : { ...measurement, spread: roundTo(spread, 2) };
+}
+
+export function asReference(measurement: Measurement): Measurement {
+  return { ...measurement, reference: true };
+}
+
+/** The figure of each third of the samples, in the order in which they were taken. */
+export function thirds(samples: readonly number[], figure: (samples: readonly number[]) => number): number[] {
+  const cut = (part: number): number => Math.round((samples.length * part) / 3);
+  return samples.length < 6 ? [] : [0, 1, 2].map((part) => figure(samples.slice(cut(part), cut(part + 1))));
 }
 
 /** Rounded to so many significant digits: enough to compare runs, without a show of precision. */

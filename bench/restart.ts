@@ -7,7 +7,7 @@ import { AuditTally, type RequestCounts } from './audit-tally.ts';
 import { makeNamespace } from './bench-namespace.ts';
 import { SpillwayProgram } from './driven-program.ts';
 import { LoadProcess } from './load-process.ts';
-import { measured, median, type SuiteReport } from './measurement.ts';
+import { measured, median, type SuiteReport, withSpread } from './measurement.ts';
 import { whenIdle } from './when-idle.ts';
 
 export interface RestartOptions {
@@ -151,7 +151,10 @@ function writesIn(counts: RequestCounts, wanted: (key: string) => boolean): numb
 }
 
 function report(rounds: readonly Round[], { pods }: RestartOptions): SuiteReport {
-  const typical = (read: (round: Round) => number): number => median(rounds.map(read));
+  const typical = (what: string, read: (round: Round) => number, unit: string, goal: number | null = null) => {
+    const all = rounds.map(read);
+    return withSpread(measured(name(what), median(all), unit, 'lower', goal), all);
+  };
   const worst = (read: (round: Round) => number): number => Math.max(...rounds.map(read));
   const both = (wanted: (key: string) => boolean) => (round: Round) =>
     writesIn(round.host, wanted) + writesIn(round.member, wanted);
@@ -174,27 +177,11 @@ function report(rounds: readonly Round[], { pods }: RestartOptions): SuiteReport
         'calls',
         'lower',
       ),
-      measured(
-        name('start to ready'),
-        typical((round) => round.ready),
-        's',
-        'lower',
-        10,
-      ),
-      measured(
-        name('start to a new pod Running'),
-        typical((round) => round.newPod),
-        's',
-        'lower',
-      ),
-      measured(
-        name('CPU until it has nothing more to do'),
-        typical((round) => round.cpuSeconds),
-        'CPU-s',
-        'lower',
-      ),
-      measured(name('memory once at rest'), typical((round) => round.restBytes) / MB, 'MB', 'lower'),
-      measured(name('peak memory'), typical((round) => round.peakBytes) / MB, 'MB', 'lower'),
+      typical('start to ready', (round) => round.ready, 's', 10),
+      typical('start to a new pod Running', (round) => round.newPod, 's'),
+      typical('CPU until it has nothing more to do', (round) => round.cpuSeconds, 'CPU-s'),
+      typical('memory once at rest', (round) => round.restBytes / MB, 'MB'),
+      typical('peak memory', (round) => round.peakBytes / MB, 'MB'),
     ],
     notes: [
       `${rounds.length} times kill -9 and start, medians unless it says worst. Ready is /readyz and a virtual node whose ` +

@@ -2,11 +2,13 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Machine } from './machine.ts';
 import type { Measurement, SuiteReport } from './measurement.ts';
+import { percent } from './percent.ts';
 
-/** Writes results/latest.json and RESULTS.md below `dir`. */
+/** Writes results/latest.json, which `make bench-compare` reads, and RESULTS.md below `dir`. */
 export function writeResults(dir: string, reports: readonly SuiteReport[], machine: Machine, when: Date): void {
   mkdirSync(join(dir, 'results'), { recursive: true });
-  const all = reports.flatMap(({ measurements }) => measurements);
+  const measurements = reports.flatMap((report) => report.measurements);
+  const all = { when: when.toISOString(), machine, measurements };
   writeFileSync(join(dir, 'results', 'latest.json'), `${JSON.stringify(all, null, 2)}\n`);
   writeFileSync(join(dir, 'RESULTS.md'), renderResults(reports, machine, when));
 }
@@ -33,9 +35,10 @@ export function renderResults(reports: readonly SuiteReport[], machine: Machine,
 }
 
 function table(measurements: readonly Measurement[]): string[] {
-  const rows = measurements.map(({ name, value, unit, goal, better, ok }) => {
+  const rows = measurements.map(({ name, value, unit, goal, better, ok, spread }) => {
     const wanted = goal === null ? '' : `${better === 'lower' ? '<=' : '>='} ${goal}`;
-    return `| ${name} | ${value} ${unit} | ${wanted} | ${goal === null ? '' : ok ? 'met' : '**missed**'} |`;
+    const figure = spread === undefined ? `${value} ${unit}` : `${value} ${unit} ± ${percent(spread)}`;
+    return `| ${name} | ${figure} | ${wanted} | ${goal === null ? '' : ok ? 'met' : '**missed**'} |`;
   });
   return ['| figure | value | goal | |', '|---|---:|---:|---|', ...rows];
 }

@@ -6,7 +6,7 @@ import { startSecondScheduler } from '../hack/second-scheduler.ts';
 import { addMember, installSpillway, startSpillway, waitForNode } from '../hack/spillway.ts';
 import { until } from '../hack/until.ts';
 import { Workspace } from '../hack/workspace.ts';
-import { measured, median, type SuiteReport } from './measurement.ts';
+import { asReference, measured, median, type SuiteReport, withSpread } from './measurement.ts';
 
 const NODES = 100;
 const PODS = 1_000;
@@ -30,9 +30,12 @@ export async function scheduler(o: { rounds: number; say: Say }): Promise<SuiteR
       suite: 'scheduler',
       failures: [],
       measurements: [
-        measured('pods bound a second without the extender', without, 'pods/s', 'higher'),
-        measured('pods bound a second with the extender', asking, 'pods/s', 'higher'),
-        measured('of the rate without', asking / without, '', 'higher', 0.9),
+        asReference(measured('pods bound a second without the extender', without, 'pods/s', 'higher')),
+        withSpread(measured('pods bound a second with the extender', asking, 'pods/s', 'higher'), rates.with),
+        withSpread(
+          measured('of the rate without', asking / without, '', 'higher', 0.9),
+          rates.with.map((rate) => rate / without),
+        ),
       ],
       notes: [
         `${PODS} pods of one Job-like crowd on ${NODES} nodes of the host and one virtual node, in a namespace that may burst; ` +

@@ -11,7 +11,15 @@ import { Workspace } from '../hack/workspace.ts';
 import { ALLOW_HOST_LABEL } from '../src/api/marks.ts';
 import { SpillwayProgram } from './driven-program.ts';
 import { ExecCaller } from './exec-caller.ts';
-import { measured, median, type Measurement, type SuiteReport } from './measurement.ts';
+import {
+  asReference,
+  measured,
+  median,
+  type Measurement,
+  type SuiteReport,
+  thirds,
+  withSpread,
+} from './measurement.ts';
 import { timeTransfer, type Transfer } from './transfer.ts';
 
 export interface StreamOptions {
@@ -213,9 +221,12 @@ async function inTurns(
 function latency(name: string, seconds: Record<Path, number[]>): Measurement[] {
   const { virtual, direct } = { virtual: median(seconds.virtual), direct: median(seconds.direct) };
   return [
-    measured(`${name}: virtual node against direct`, virtual / direct, 'ratio', 'lower', 1.1),
+    withSpread(
+      measured(`${name}: virtual node against direct`, virtual / direct, 'ratio', 'lower', 1.1),
+      ratios(seconds, (one, other) => one / other),
+    ),
     measured(`${name}: virtual node`, virtual * 1000, 'ms', 'lower'),
-    measured(`${name}: direct`, direct * 1000, 'ms', 'lower'),
+    asReference(measured(`${name}: direct`, direct * 1000, 'ms', 'lower')),
   ];
 }
 
@@ -223,10 +234,22 @@ function throughput(name: string, seconds: Record<Path, number[]>): Measurement[
   const rate = (all: number[]): number => BYTES / 2 ** 20 / median(all);
   const { virtual, direct } = { virtual: rate(seconds.virtual), direct: rate(seconds.direct) };
   return [
-    measured(`${name} of 100 MB: virtual node against direct`, virtual / direct, 'ratio', 'higher', 0.9),
+    withSpread(
+      measured(`${name} of 100 MB: virtual node against direct`, virtual / direct, 'ratio', 'higher', 0.9),
+      ratios(seconds, (one, other) => other / one),
+    ),
     measured(`${name} of 100 MB: virtual node`, virtual, 'MB/s', 'higher'),
-    measured(`${name} of 100 MB: direct`, direct, 'MB/s', 'higher'),
+    asReference(measured(`${name} of 100 MB: direct`, direct, 'MB/s', 'higher')),
   ];
+}
+
+/** Of each third of the run, in which both paths found the machine in about the same state. */
+function ratios(seconds: Record<Path, number[]>, ratio: (virtual: number, direct: number) => number): number[] {
+  const direct = thirds(seconds.direct, median);
+  return thirds(seconds.virtual, median).flatMap((one, part) => {
+    const other = direct[part];
+    return other === undefined ? [] : [ratio(one, other)];
+  });
 }
 
 /** The newest ratio, for progress. */

@@ -12,6 +12,13 @@ export interface Fault {
 
 const CLUSTER = 'test/cluster';
 
+/** Tests that show of more than one fault what becomes of it. */
+const REPLACED_ELSEWHERE = `${CLUSTER}/descheduler.test.ts: pods of a Deployment are replaced elsewhere at the set pace, those that must not run twice are held; healed, one copy is left of each, and what is divided goes back to its shares`;
+const ANSWERS_AGAIN = `${CLUSTER}/descheduler.test.ts: that answers again in the middle keeps the pods that are left`;
+const OUT_OF_SERVICE = `${CLUSTER}/out-of-service.test.ts: gives all pods up that somebody makes anew, one after the other; what comes back is ended first, over a kill of the manager`;
+const ON_HEAL =
+  'test/long/on-heal.test.ts: of what must not run twice never two live, and nothing is run again; of each other pod one stays when the member is back, as onHeal says';
+
 /** Faults by number. A scenario in test/faults shows each one that says nothing else. */
 export const FAULTS = {
   F01: { what: 'kill -9 of the program, 1,000 running pods' },
@@ -78,12 +85,12 @@ export const FAULTS = {
       result:
         'pods of Deployments are replaced elsewhere, one after the other, others held until an administrator says that nothing runs there; one copy of each once it is back, which one as onHeal says',
       tests: [
-        'test/long/on-heal.test.ts: of what must not run twice never two live, and nothing is run again; of each other pod one stays when the member is back, as onHeal says',
+        ON_HEAL,
         'test/long/large-member-lost.test.ts: while nothing fits elsewhere none is evicted',
         'test/long/large-member-lost.test.ts: as soon as there is room they follow the set rate within a tenth',
-        `${CLUSTER}/descheduler.test.ts: pods of a Deployment are replaced elsewhere at the set pace, those that must not run twice are held; healed, one copy is left of each, and what is divided goes back to its shares`,
-        `${CLUSTER}/descheduler.test.ts: that answers again in the middle keeps the pods that are left`,
-        `${CLUSTER}/out-of-service.test.ts: gives all pods up that somebody makes anew, one after the other; what comes back is ended first, over a kill of the manager`,
+        REPLACED_ELSEWHERE,
+        ANSWERS_AGAIN,
+        OUT_OF_SERVICE,
         `${CLUSTER}/out-of-service.test.ts: with effect NoExecute: Kubernetes deletes all at once, and each is gone, though the manager was started in the outage`,
       ],
     },
@@ -306,10 +313,7 @@ export const FAULTS = {
     what: 'two members hold a copy after a heal',
     elsewhere: {
       result: 'that of the pod which was replaced ends, the other stays',
-      tests: [
-        `${CLUSTER}/descheduler.test.ts: pods of a Deployment are replaced elsewhere at the set pace, those that must not run twice are held; healed, one copy is left of each, and what is divided goes back to its shares`,
-        `${CLUSTER}/out-of-service.test.ts: gives all pods up that somebody makes anew, one after the other; what comes back is ended first, over a kill of the manager`,
-      ],
+      tests: [REPLACED_ELSEWHERE, OUT_OF_SERVICE],
     },
   },
   F66: {
@@ -331,10 +335,10 @@ export const FAULTS = {
     elsewhere: {
       result: 'at most the move of that moment follows; the pods that are left stay as they are',
       tests: [
-        `${CLUSTER}/descheduler.test.ts: that answers again in the middle keeps the pods that are left`,
+        ANSWERS_AGAIN,
         'test/long/large-member-lost.test.ts: they stop within 5 s of its recovery',
         'test/long/large-member-lost.test.ts: each pod that was evicted has one in its place, the others are what they were, and all are Ready',
-        'test/long/on-heal.test.ts: of what must not run twice never two live, and nothing is run again; of each other pod one stays when the member is back, as onHeal says',
+        ON_HEAL,
       ],
     },
   },

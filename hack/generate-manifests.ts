@@ -1,6 +1,6 @@
 /**
  * Writes what follows from the code: manifests/crds/*.yaml, kustomizations, the Helm chart, alerts, dashboard, docs/reference/<kind>.md, metrics.md
- * from the RBAC manifests, rights.md, and from the verbs of kubectl spillway, cli.md.
+ * configuration.md, from the RBAC manifests, rights.md, and from the verbs of kubectl spillway, cli.md.
  * With `--check` it writes nothing and fails if a file differs from what it would write.
  */
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
@@ -12,6 +12,7 @@ import { customResourceDefinition } from '../src/api/crd.ts';
 import type { KindDefinition } from '../src/api/crd.ts';
 import { KINDS } from '../src/api/kinds.ts';
 import { cliPage } from './cli-page.ts';
+import { configurationPage } from './configuration-page.ts';
 import { dashboard } from './dashboard.ts';
 import { helmChart } from './helm-chart.ts';
 import { kustomizations } from './kustomize.ts';
@@ -27,7 +28,10 @@ export async function generatedFiles(kinds: readonly KindDefinition[] = KINDS): 
 
 /** What follows from the code alone, manifests among it. */
 function manifestFiles(kinds: readonly KindDefinition[]): Map<string, string> {
-  const files = new Map([['manifests/monitoring/prometheus-rule.yaml', prometheusRule()]]);
+  const files = new Map([
+    ['manifests/monitoring/prometheus-rule.yaml', prometheusRule()],
+    ['docs/reference/configuration.md', configurationPage()],
+  ]);
   for (const kind of kinds) {
     const { plural, group } = kind.resource;
     const crd = stringify(customResourceDefinition(kind), { lineWidth: 0, aliasDuplicateObjects: false });

@@ -4,6 +4,12 @@ import { parse } from 'yaml';
 import { z } from 'zod';
 import { scoringConfig } from './api/scoring.ts';
 
+const certFile = z
+  .string()
+  .min(1)
+  .describe('Path of a PEM file with the certificate, and those between it and its CA.');
+const keyFile = z.string().min(1).describe('Path of a PEM file with its key.');
+
 const servingCertificate = z
   .discriminatedUnion('mode', [
     z.strictObject({
@@ -16,8 +22,8 @@ const servingCertificate = z
     }),
     z.strictObject({
       mode: z.literal('Files').describe('Supplied as files, read again when they change.'),
-      certFile: z.string().min(1),
-      keyFile: z.string().min(1),
+      certFile,
+      keyFile,
     }),
   ])
   .default({ mode: 'SelfSigned' });
@@ -58,8 +64,8 @@ const schedulerConfig = z
         }),
         z.strictObject({
           mode: z.literal('Files').describe('Supplied as files, read again when they change.'),
-          certFile: z.string().min(1),
-          keyFile: z.string().min(1),
+          certFile,
+          keyFile,
         }),
       ])
       .prefault({ mode: 'SelfManaged' }),
@@ -97,8 +103,8 @@ const webhookCertificate = z
       mode: z
         .literal('Files')
         .describe('Supplied as files, read again when they change. caBundle of the configuration is yours to fill in.'),
-      certFile: z.string().min(1),
-      keyFile: z.string().min(1),
+      certFile,
+      keyFile,
     }),
   ])
   .prefault({ mode: 'SelfManaged' });
@@ -260,7 +266,10 @@ export const managerConfigSchema = z.strictObject({
     .max(300)
     .default(8)
     .describe('How long streams may go on after SIGTERM, in seconds.'),
-  logLevel: z.enum(['trace', 'debug', 'info', 'warn', 'error']).default('info'),
+  logLevel: z
+    .enum(['trace', 'debug', 'info', 'warn', 'error'])
+    .default('info')
+    .describe('What is written to standard error: of this level, or above it.'),
 });
 
 export type ManagerConfig = z.infer<typeof managerConfigSchema>;

@@ -20,8 +20,8 @@ import {
   resourceOf,
 } from '../kube/resource.ts';
 import type { Cli } from './cli.ts';
-import { CliError } from './cli-error.ts';
 import { certificatesIssued, portsReached, type PortAnswer } from './doctor/certificate-checks.ts';
+import { budgetsOf } from './doctor/budget-reading.ts';
 import { notAllowed, type Finding } from './doctor/finding.ts';
 import { findingsText } from './doctor/findings-text.ts';
 import {
@@ -35,6 +35,7 @@ import {
 } from './doctor/host-checks.ts';
 import { manifestsOf, type Manifest } from './doctor/manifests.ts';
 import { networksApart, type ServiceRange } from './doctor/network-checks.ts';
+import { notInstalled } from './doctor/not-installed.ts';
 import {
   defaultingPresent,
   guardsPresent,
@@ -91,7 +92,7 @@ export function addDoctor(program: Command, cli: Cli): void {
     .command('doctor')
     .summary('check what Spillway needs: each failure with its reason and what helps')
     .description(
-      'Looks at versions, clocks, kinds, managers, members, virtual nodes, certificates, rights, guards, webhooks, scheduling, policies, networks and metrics, and says of ' +
+      'Looks at versions, clocks, kinds, managers, members, virtual nodes, certificates, rights, guards, webhooks, scheduling, policies, disruption budgets, networks and metrics, and says of ' +
         'each failure why it is one and what helps. Reads only. Ends with 5 when a check failed; what you may not look at is shown as ? and is no failure.',
     );
   systemNamespaceFlag(outputFlags(clusterFlags(command), FORMATS)).action(
@@ -181,15 +182,10 @@ export async function examine(host: Viewer, systemNamespace: string): Promise<Fi
       ? [notAllowed('scheduling', scheduling.right)]
       : schedulingWired({ ...known, placements: orNone(placements), now })),
     ...judge('policies', policies, policiesWell),
+    ...(await budgetsOf(host, orNone(nodes), known.policies)),
     ...(await networks(host)),
     metricsApi(await metricsStatus(host)),
   ];
-}
-
-/** Who has no CRDs has no members either; the check of the kinds tells it. */
-function notInstalled(error: unknown): [] {
-  if (error instanceof CliError && error.cause instanceof ApiError && error.cause.code === 404) return [];
-  throw error;
 }
 
 function orNone<T>(answer: readonly T[] | MissingRight): readonly T[] {

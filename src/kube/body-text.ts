@@ -4,6 +4,11 @@ import { isAscii } from 'node:buffer';
 const MANAGED_FIELDS = Buffer.from('"managedFields":[');
 const [OPEN_LIST, CLOSE_LIST, OPEN_OBJECT, COMMA, QUOTE, BACKSLASH] = [0x5b, 0x5d, 0x7b, 0x2c, 0x22, 0x5c];
 
+/** Text of a body of JSON; without `managedFields` where nobody reads them, see KubeRequest.managedFields. */
+export function jsonText(body: Buffer, managedFields: boolean): string {
+  return managedFields ? decodeText(body) : withoutManagedFields(body);
+}
+
 /** Text of a body. Most are plain ASCII, which needs no decoding. */
 export function decodeText(body: Buffer): string {
   return body.toString(isAscii(body) ? 'latin1' : 'utf8');
@@ -14,7 +19,7 @@ export function decodeText(body: Buffer): string {
  * objects that parsing makes. For kinds of which nobody reads them, and which have no other field of that name. What is
  * written with spaces, or has no end, stays as it is.
  */
-export function decodeWithoutManagedFields(json: Buffer): string {
+function withoutManagedFields(json: Buffer): string {
   let text = '';
   let from = 0;
   for (let found = json.indexOf(MANAGED_FIELDS); found >= 0;) {

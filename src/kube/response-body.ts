@@ -3,7 +3,7 @@ import { promisify } from 'node:util';
 import PQueue from 'p-queue';
 import { ApiError, TransportError } from './errors.ts';
 import { LONGEST_ANSWER_BYTES } from './answer-room.ts';
-import { decodeText, decodeWithoutManagedFields } from './body-text.ts';
+import { decodeText, jsonText } from './body-text.ts';
 import { TooLargeError } from './exchange.ts';
 import { parseJson } from './json.ts';
 import { retryAfterMs } from './retry-policy.ts';
@@ -36,7 +36,7 @@ export function parseAnswer(where: Where, body: Buffer, managedFields: boolean):
     throw transportError(where, new TooLargeError(`the answer ${TOO_DENSE}`));
   }
   try {
-    return parseJson(managedFields ? decodeText(body) : decodeWithoutManagedFields(body));
+    return parseJson(jsonText(body, managedFields));
   } catch (e) {
     throw malformed(where, body.length === 0 ? 'it is empty' : 'it is not valid JSON', e);
   }

@@ -1,5 +1,5 @@
 import { AnswerRoom, LONGEST_ANSWER_BYTES } from './answer-room.ts';
-import { decodeText, decodeWithoutManagedFields } from './body-text.ts';
+import { jsonText } from './body-text.ts';
 import { LimitError } from './limit-error.ts';
 import { parseJson } from './json.ts';
 import { isDense, TOO_DENSE } from './response-body.ts';
@@ -74,7 +74,7 @@ export class WatchDecoder {
 
 function decode(line: Buffer, managedFields: boolean): WatchEvent {
   if (isDense(line)) throw new LimitError(`a line of a watch ${TOO_DENSE}`);
-  const value = parseJson(managedFields ? decodeText(line) : decodeWithoutManagedFields(line));
+  const value = parseJson(jsonText(line, managedFields));
   if (typeof value !== 'object' || value === null || !('type' in value) || !('object' in value)) {
     throw new SyntaxError('a watch line is not an event');
   }

@@ -3,6 +3,7 @@ import type { Pod } from '../kube/core-v1.ts';
 import type { KubeClient } from '../kube/client.ts';
 import { isGone } from '../kube/errors.ts';
 import { ifThere } from '../kube/if-there.ts';
+import { acceptOf } from '../kube/metadata-only.ts';
 import { isOlder } from '../kube/resource-version.ts';
 import { PODS, resourcePath } from '../kube/resource.ts';
 import { get, list } from '../kube/verbs.ts';
@@ -120,6 +121,7 @@ async function toldHistory(
     else answer({ is: 'absent', upTo });
   };
   const request = {
+    ...acceptOf(PODS, 'one'),
     path: resourcePath(PODS, namespace),
     query: watchQuery({ fieldSelector }, since, WATCH_SECONDS),
   };

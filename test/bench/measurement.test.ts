@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { measured, median, quantile } from '../../bench/measurement.ts';
+import { measured, median, quantile, thirds, withSpread } from '../../bench/measurement.ts';
 
 describe('measured', () => {
   it('judges by the better direction, the goal itself being good enough', () => {
@@ -32,5 +32,24 @@ describe('median and quantile', () => {
     expect(quantile(values, 0.99)).toBe(99);
     expect(quantile(values, 1)).toBe(100);
     expect(quantile([7], 0.99)).toBe(7);
+  });
+});
+
+describe('the spread', () => {
+  it.each<[what: string, value: number, parts: number[], spread: number | undefined]>([
+    ['half of the range, as a share', 10, [9, 10, 12], 0.15],
+    ['also below zero', -2, [-1, -3], 0.5],
+    ['of parts that are all the same', 3, [3, 3], 0],
+    ['unknown of one part', 3, [3], undefined],
+    ['unknown of none', 3, [], undefined],
+    ['unknown where the figure is 0', 0, [0, 1], undefined],
+    ['unknown where a part is missing', 1, [1, Number.NaN], undefined],
+  ])('is %s', (_what, value, parts, spread) => {
+    expect(withSpread(measured('a', value, 's', 'lower'), parts).spread).toBe(spread);
+  });
+
+  it('is taken between the thirds of many samples, in their order', () => {
+    expect(thirds([1, 1, 1, 5, 5, 5, 2, 2], median)).toEqual([1, 5, 2]);
+    expect(thirds([1, 2, 3, 4, 5], median)).toEqual([]);
   });
 });

@@ -3,8 +3,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { describeMachine } from '../../bench/machine.ts';
-import { measured } from '../../bench/measurement.ts';
+import { asReference, measured, withSpread } from '../../bench/measurement.ts';
 import { writeResults } from '../../bench/results.ts';
+import { parseRun } from '../../bench/stored-results.ts';
 
 it('writes all figures for programs and a table for people', () => {
   const dir = mkdtempSync(join(tmpdir(), 'results-'));
@@ -12,27 +13,35 @@ it('writes all figures for programs and a table for people', () => {
     const reports = [
       {
         suite: 'one',
-        measurements: [measured('fast enough', 0.9, 'ratio', 'higher', 0.7)],
+        measurements: [withSpread(measured('fast enough', 0.9, 'ratio', 'higher', 0.7), [1, 0.8])],
         notes: ['a note'],
         failures: [],
       },
       {
         suite: 'two',
-        measurements: [measured('too big', 300, 'MB', 'lower', 220), measured('size', 3, 'x', 'lower')],
+        measurements: [measured('too big', 300, 'MB', 'lower', 220), asReference(measured('size', 3, 'x', 'lower'))],
         notes: [],
         failures: ['this\nand that'],
       },
       { suite: 'three', measurements: [], notes: ['Not measured: no root'], failures: [] },
     ];
-    writeResults(dir, reports, describeMachine(), new Date('2026-01-02T03:04:05Z'));
-    expect(JSON.parse(readFileSync(join(dir, 'results', 'latest.json'), 'utf8'))).toEqual([
-      { name: 'fast enough', value: 0.9, unit: 'ratio', goal: 0.7, better: 'higher', ok: true },
-      { name: 'too big', value: 300, unit: 'MB', goal: 220, better: 'lower', ok: false },
-      { name: 'size', value: 3, unit: 'x', goal: null, better: 'lower', ok: true },
-    ]);
+    const machine = describeMachine();
+    writeResults(dir, reports, machine, new Date('2026-01-02T03:04:05Z'));
+    const stored = readFileSync(join(dir, 'results', 'latest.json'), 'utf8');
+    expect(JSON.parse(stored)).toEqual({
+      when: '2026-01-02T03:04:05.000Z',
+      machine,
+      measurements: [
+        { name: 'fast enough', value: 0.9, unit: 'ratio', goal: 0.7, better: 'higher', ok: true, spread: 0.11 },
+        { name: 'too big', value: 300, unit: 'MB', goal: 220, better: 'lower', ok: false },
+        { name: 'size', value: 3, unit: 'x', goal: null, better: 'lower', ok: true, reference: true },
+      ],
+    });
+    expect(parseRun(stored).measurements).toHaveLength(3);
     const page = readFileSync(join(dir, 'RESULTS.md'), 'utf8');
     expect(page).toContain('2026-01-02 03:04 UTC; 1 of 2 goals met');
     expect(page).toContain(`Node ${process.version}`);
+    expect(page).toContain('| fast enough | 0.9 ratio ± 11 % | >= 0.7 | met |');
     expect(page).toContain('| too big | 300 MB | <= 220 | **missed** |');
     expect(page).toContain('- **Failed:** this and that');
     expect(page).toContain('- Not measured: no root');

@@ -42,6 +42,7 @@ const WEBHOOKS = `${ADMISSION}/mutatingwebhookconfigurations`;
 const SLICES = '/apis/discovery.k8s.io/v1/namespaces/spillway-system/endpointslices';
 const NODES = '/api/v1/nodes';
 const PODS = '/api/v1/pods';
+const BUDGETS = '/apis/policy/v1/poddisruptionbudgets';
 
 const LIST_KINDS: Record<string, string> = {
   customresourcedefinitions: 'CustomResourceDefinition',
@@ -59,6 +60,7 @@ const LIST_KINDS: Record<string, string> = {
   endpointslices: 'EndpointSlice',
   nodes: 'Node',
   pods: 'Pod',
+  poddisruptionbudgets: 'PodDisruptionBudget',
   servicecidrs: 'ServiceCIDR',
 };
 const ago = (seconds: number): string => new Date(Date.now() - seconds * 1000).toISOString();
@@ -124,9 +126,20 @@ const virtual = (ready = 'True', ...taints: object[]): object => ({
   status: { conditions: [condition('Ready', ready)] },
 });
 const pod = (podIP: string): object => ({
-  metadata: { name: 'web-0', namespace: 'shop' },
+  metadata: {
+    name: 'web-0',
+    namespace: 'shop',
+    labels: { app: 'web' },
+    ownerReferences: [{ apiVersion: 'apps/v1', kind: 'StatefulSet', name: 'web', uid: 'u', controller: true }],
+  },
   spec: { nodeName: 'east', containers: [] },
   status: { phase: 'Running', podIP },
+});
+/** Of a workload of three. */
+const budget = (desiredHealthy: number): object => ({
+  metadata: { name: 'web', namespace: 'shop', generation: 1 },
+  spec: { selector: { matchLabels: { app: 'web' } }, minAvailable: desiredHealthy },
+  status: { observedGeneration: 1, expectedPods: 3, desiredHealthy, currentHealthy: 3, disruptionsAllowed: 0 },
 });
 let goodCa = '';
 let oldCa = '';
@@ -156,7 +169,12 @@ function healthy(): World {
       [MEMBERS]: [member()],
       [POLICIES]: [{ metadata: { name: 'web', namespace: 'shop', creationTimestamp: ago(600) }, spec: {} }],
       [`${OURS}/clusterplacementpolicies`]: [],
-      [PLACEMENTS]: [{ metadata: { name: 'deployment-web', namespace: 'shop' } }],
+      [PLACEMENTS]: [
+        {
+          metadata: { name: 'deployment-web', namespace: 'shop' },
+          spec: { workload: { apiVersion: 'apps/v1', kind: 'Deployment', name: 'web', uid: 'u' } },
+        },
+      ],
       [LEASES]: [lease('spillway-member-east'), lease('spillway-scheduler')],
       [NAMESPACES]: [{ metadata: { name: 'shop', labels: { 'spillway.dev/burst': 'enabled' } } }],
       [CSRS]: [request({ certificate: 'abc', conditions: [condition('Approved', 'True')] })],
@@ -173,6 +191,8 @@ function healthy(): World {
       ],
       [NODES]: [virtual(), { metadata: { name: 'real' }, spec: { podCIDR: '10.1.0.0/24' } }],
       [PODS]: [pod('10.2.0.7')],
+      [BUDGETS]: [budget(2)],
+      [`${NAMESPACES}/shop/pods`]: [pod('10.2.0.7')],
       '/apis/networking.k8s.io/v1/servicecidrs': [{ metadata: { name: 'k' }, spec: { cidrs: ['10.96.0.0/16'] } }],
     },
     version: 'v1.36.3',
@@ -284,6 +304,13 @@ interface Breakage {
 }
 
 const BROKEN: Record<string, Breakage> = {
+  'a disruption budget keeps pods of a member where they are': {
+    do: put(BUDGETS, budget(3)),
+    check: 'budgets',
+    verdict: 'warning',
+    says: /PodDisruptionBudget shop\/web \(minAvailable: 3, of 3\) can spare no pod: pods of StatefulSet\/web are never moved/,
+    fix: /kubectl patch poddisruptionbudget web -n shop/,
+  },
   'the host is too old': {
     do: (one) => (one.version = 'v1.29.9'),
     check: 'host version',

@@ -192,6 +192,23 @@ describe('a taint of effect NoExecute', () => {
   });
 });
 
+test('moves of one workload are stopped, and go on, by the commands of the page', async () => {
+  const text = readFileSync(new URL('../../docs/concepts/failover.md', import.meta.url), 'utf8');
+  const commands = [...text.matchAll(/^ {4}kubectl (patch placementpolicy web .*) -p '(.*)'$/gm)];
+  await host.apply([rawPolicy('web', { placement: {}, failover: { dryRun: false } }, 'shop')]);
+  const modes: unknown[] = [];
+  for (const [, words = '', body = ''] of commands) {
+    expect(await host.kubectl([...words.split(' '), '-p', body])).toMatchObject({ code: 0, stderr: '' });
+    const policy = await host.api.call('GET', '/apis/spillway.dev/v1alpha1/namespaces/shop/placementpolicies/web');
+    modes.push((policy as { spec: { failover: { cluster: object } } }).spec.failover.cluster);
+  }
+  const others = { gracePeriodSeconds: 600, onTimeout: 'GiveBack' };
+  expect(modes).toEqual([
+    { purgeMode: 'Never', ...others },
+    { purgeMode: 'Gracefully', ...others },
+  ]);
+});
+
 const page = readFileSync(new URL('../../docs/guides/backup-and-restore.md', import.meta.url), 'utf8');
 
 test.skipIf(findProgram('jq') === undefined)(

@@ -1,9 +1,9 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { samplePod } from '../../bench/sample-pod.ts';
-import { decodeText, decodeWithoutManagedFields } from '../../src/kube/body-text.ts';
+import { decodeText, jsonText } from '../../src/kube/body-text.ts';
 
-const cut = (json: string): string => decodeWithoutManagedFields(Buffer.from(json));
+const cut = (json: string): string => jsonText(Buffer.from(json), false);
 
 /** What the function promises, said of values. */
 function without(value: unknown): unknown {

@@ -36,7 +36,8 @@ async function ask({ items = [], events = [], refuses, now }: Said): Promise<Cre
       throw new ApiError({ cluster: 'east', method: 'GET', path, code: 404, status });
     },
     receive: (r: KubeRequest, onData: (chunk: Buffer) => void): Promise<void> => {
-      expect(r).toMatchObject({ query: { resourceVersion: '20', fieldSelector: 'metadata.name=web-0', watch: true } });
+      const query = { resourceVersion: '20', fieldSelector: 'metadata.name=web-0', watch: true };
+      expect(r).toMatchObject({ query, managedFields: false });
       if (refuses !== undefined) {
         const status = { kind: 'Status', code: refuses } as const;
         throw new ApiError({ cluster: 'east', method: 'GET', path: r.path, code: refuses, status });

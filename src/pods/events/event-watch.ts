@@ -4,6 +4,7 @@ import { childSignal, type ChildSignal } from '../../kube/child-signal.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import { describeError, isForbidden } from '../../kube/errors.ts';
 import type { InformerMetrics } from '../../kube/informer-metrics.ts';
+import { acceptOf } from '../../kube/metadata-only.ts';
 import type { KubeObject } from '../../kube/object.ts';
 import { Reflector } from '../../kube/reflector.ts';
 import { EVENTS, resourcePath } from '../../kube/resource.ts';
@@ -100,7 +101,8 @@ export class EventWatch {
   async #mayListAll(signal: AbortSignal): Promise<boolean | undefined> {
     for (let delay = FIRST_RETRY_MS; ; delay = Math.min(LAST_RETRY_MS, delay * 2)) {
       try {
-        await this.#o.client.request({ path: resourcePath(EVENTS), query: { limit: 1 }, retry: false, signal });
+        const what = { ...acceptOf(EVENTS, 'list'), path: resourcePath(EVENTS), query: { limit: 1 } };
+        await this.#o.client.request({ ...what, retry: false, signal });
         return true;
       } catch (error) {
         if (signal.aborted) return undefined;
