@@ -75,19 +75,20 @@ export class SharedParts {
   }
 
   /** All of it but what each pod of a template has of its own: its node, its host name, and the volume with its token. */
-  whole({ nodeName, hostname: _, ...spec }: PodSpec): PodSpec {
+  whole({ nodeName, ...own }: PodSpec): PodSpec {
+    const { hostname: _, ...spec } = own;
     const { containers, initContainers, volumes } = spec;
-    const own = (name: string): boolean => name.startsWith(TOKEN_VOLUME);
+    const isToken = (name: string): boolean => name.startsWith(TOKEN_VOLUME);
     const without = (container: Container): Container => {
       const { volumeMounts } = container;
       if (volumeMounts === undefined) return container;
-      return { ...container, volumeMounts: volumeMounts.filter(({ name }) => !own(name)) };
+      return { ...container, volumeMounts: volumeMounts.filter(({ name }) => !isToken(name)) };
     };
     const shared = {
       ...spec,
       containers: containers.map(without),
       ...(initContainers === undefined ? {} : { initContainers: initContainers.map(without) }),
-      ...(volumes === undefined ? {} : { volumes: volumes.filter(({ name }) => !own(name)) }),
+      ...(volumes === undefined ? {} : { volumes: volumes.filter(({ name }) => !isToken(name)) }),
     };
     const whole = this.#wholes.shared(JSON.stringify(shared), shared);
     return nodeName === undefined ? whole : { ...whole, nodeName: this.name(nodeName) };
