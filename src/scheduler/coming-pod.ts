@@ -4,14 +4,11 @@ import { asOwned, releasedFrom } from '../api/released.ts';
 import type { Pod } from '../kube/core-v1.ts';
 import { controllerOf } from '../kube/owner-references.ts';
 
-/**
- * A pod that a scheduler is to find a node for, by itself: room for gangs is held by the places that these are given, and that of a nominated pod
- * is held for it.
- */
+/** A pod that a scheduler is to find a node for, by itself: room for gangs is held by the places that these are given. */
 export function needsNode(pod: Pod): boolean {
-  const { spec, status, metadata } = pod;
-  if ((spec.nodeName ?? '') !== '' || (spec.schedulingGates ?? []).length > 0 || !isActive(pod)) return false;
-  return status?.nominatedNodeName === undefined && metadata.labels?.[GANG_LABEL] === undefined;
+  const { spec, metadata } = pod;
+  if ((spec.nodeName ?? '') !== '' || (spec.schedulingGates ?? []).length > 0) return false;
+  return isActive(pod) && metadata.labels?.[GANG_LABEL] === undefined;
 }
 
 /** A pod that ends, or is released, and has a controller that may make another one. */

@@ -95,7 +95,10 @@ export class ComingPods {
 
   #set(pod: Pod): void {
     const { uid = '' } = pod.metadata;
-    this.#setWaiting(uid, needsNode(pod) ? pod : undefined);
+    const { nominatedNodeName } = pod.status ?? {};
+    // One that is nominated to a node of the host counts as if it were there.
+    const isThere = nominatedNodeName !== undefined && this.#o.view.nodes.memberOf(nominatedNodeName) === undefined;
+    this.#setWaiting(uid, needsNode(pod) && !isThere ? pod : undefined);
     const owned = asOwned(pod);
     const controller = controllerKeyOf(owned);
     if (controller === undefined) return;

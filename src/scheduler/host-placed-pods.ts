@@ -230,17 +230,16 @@ export class HostPlacedPods implements PlacedPods {
     const elsewhere = allowed.filter(({ cluster }) => mayStay || cluster !== from);
     const others = refusals.filter(({ cluster }) => cluster !== from).map(refusalInWords);
     if (elsewhere.length === 0) return notNow(others);
-    return this.#whyTaken(
-      elsewhere.flatMap(({ cluster }) => {
-        const fit = members.get(cluster);
-        return fit === undefined ? [] : [[cluster, fit] as const];
-      }),
-      sent,
-    );
+    const fits = elsewhere.flatMap(({ cluster }) => {
+      const fit = members.get(cluster);
+      return fit === undefined || !hasRoom(fit.room.fits) ? [] : [[cluster, fit] as const];
+    });
+    if (fits.length === 0) return { why: 'it is not known whether there is room elsewhere', isTaken: true };
+    return this.#whyTaken(fits, sent);
   }
 
   /** Undefined: one of the clusters, which would take it, has room for it beside those that come. */
-  #whyTaken(fits: Iterable<readonly [string, MemberFit]>, sent: readonly Pod[]): NoPlace | undefined {
+  #whyTaken(fits: readonly (readonly [string, MemberFit])[], sent: readonly Pod[]): NoPlace | undefined {
     const { beside } = this.#o;
     const groups = beside.comingGroups(sent);
     let isSoon = false;

@@ -115,6 +115,7 @@ export class PodSeats {
 
   /** Pods of this controller, those without a place counted in. */
   size(group: string): number {
+    this.#expire();
     const { placed, waiting } = this.#groups.get(group) ?? {};
     let all = 0;
     for (const counts of placed?.values() ?? []) for (const count of counts.values()) all += count;

@@ -80,7 +80,8 @@ export function hostPodProjection(isVirtual: (nodeName: string) => boolean): (ra
     const { labels, annotations } = raw.metadata;
     const isOfGang = labels?.[GANG_LABEL] !== undefined && annotations?.[GANG_PLACED_ANNOTATION] !== undefined;
     const isGiven = nodeName === undefined && isOfGang;
-    const isComing = needsNode(raw as Pod) || (nodeName !== undefined && isVirtual(nodeName) && makesWay(raw as Pod));
+    const isGoing = nodeName !== undefined && isVirtual(nodeName) && makesWay(raw as Pod);
+    const isComing = isGoing || (!takesRoom && needsNode(raw as Pod));
     const metadata = metadataOf(raw, (key) => isGiven || isComing || KEPT.has(key));
     return {
       metadata: {

@@ -64,10 +64,19 @@ export class RoomBeside {
     if (slots === 0) return 'none';
     const here = groups.filter((group) => this.#mayGoTo(group, cluster));
     if (slots > this.#mostTaken(fit, here)) return 'some';
-    const coming = here.flatMap((group) => [...group.pods.values()].filter((one) => !this.#hasPlace(one, group, fit)));
+    const fitting = here.filter((group) => this.#fits(group, cluster));
+    if (slots > this.#mostTaken(fit, fitting)) return 'some';
+    const coming = fitting.flatMap((group) =>
+      [...group.pods.values()].filter((one) => !this.#hasPlace(one, group, fit)),
+    );
     if (this.#hasRoomFor(coming, cluster, slots, fit)) return 'some';
     const recently = this.#o.monotonic() - SOON_MS;
     return coming.some(({ since }) => since > recently) ? 'noneForSoon' : 'none';
+  }
+
+  #fits({ pods }: ComingGroup, cluster: string): boolean {
+    const [first] = pods.values();
+    return first !== undefined && this.#o.questions.roomIn(first.pod, cluster).nodes.length > 0;
   }
 
   /** However they may be put on the nodes; Infinity where that cannot be said. */

@@ -237,6 +237,22 @@ describe('a pod that waits', () => {
     expect(await lookIn(15_000)).toEqual([big, small]);
   });
 
+  test('is no more in the way where there are many of it: none of them fits', async () => {
+    const first = await statefulPod('a', 4);
+    nodes(4);
+    for (let index = 0; index < 70; index += 1) {
+      const { uid = '' } = room.make(SETS, {
+        ...typed,
+        metadata: { name: `big-${String(index)}`, namespace: 'shop' },
+        spec: { replicas: 1 },
+      }).metadata;
+      await makePod(`big-${String(index)}-0`, `big-${String(index)}`, uid, asking(5), { phase: 'Pending' });
+    }
+    await drain();
+    await look();
+    expect(room.evictions()).toEqual([first]);
+  });
+
   test('keeps its size and no more from others, and for five minutes where schedulers find no node for it', async () => {
     const [first, second] = [await statefulPod('a', 4, { priority: 10 }), await statefulPod('b', 4)];
     nodes(4);
