@@ -31,7 +31,7 @@ export interface ComingGroup {
 /** Pods of one controller that make way, or have made way. */
 interface Going {
   /** By UID, the one that began last comes last. */
-  readonly pods: Map<string, ComingPod>;
+  readonly pods: Map<string, ComingPod & { readonly key: string }>;
   /** UIDs of those that are released, and its own by their references still. */
   readonly had: Set<string>;
 }
@@ -75,20 +75,18 @@ export class ComingPods {
     const groups: ComingGroup[] = [];
     for (const [key, pods] of this.#waiting) groups.push({ key, from: undefined, pods });
     const next = new Map<string, { from: string; pods: Map<string, ComingPod> }>();
-    const add = (coming: ComingPod): void => {
+    const add = (key: string, coming: ComingPod): void => {
       const { metadata, spec } = coming.pod;
-      const { nodeName: from = '' } = spec;
-      const key = `${this.#keyOf(coming.pod)} ${from}`;
-      const found = next.get(key) ?? { from, pods: new Map<string, ComingPod>() };
+      const found = next.get(key) ?? { from: spec.nodeName ?? '', pods: new Map<string, ComingPod>() };
       next.set(key, found);
       found.pods.set(metadata.uid ?? '', coming);
     };
     for (const [controller, { pods }] of this.#going) {
       const missing = this.#missing(controller) ?? 0;
       // The last ones: of a lost member, pods may end for as long as it does not answer, and have others in their places.
-      if (missing > 0) for (const one of [...pods.values()].slice(-missing)) add(one);
+      if (missing > 0) for (const one of [...pods.values()].slice(-missing)) add(one.key, one);
     }
-    for (const pod of sent) if (!this.#isShown(pod)) add({ pod, since: this.#o.monotonic() });
+    for (const pod of sent) if (!this.#isShown(pod)) add(this.#keyOf(pod), { pod, since: this.#o.monotonic() });
     for (const [key, { from, pods }] of next) groups.push({ key, from, pods });
     return groups;
   }
@@ -108,9 +106,10 @@ export class ComingPods {
       this.#forget(controller, uid);
       return;
     }
-    const going = this.#going.get(controller) ?? { pods: new Map<string, ComingPod>(), had: new Set<string>() };
+    const going = this.#going.get(controller) ?? { pods: new Map(), had: new Set() };
     this.#going.set(controller, going);
-    going.pods.set(uid, { pod: owned, since: going.pods.get(uid)?.since ?? this.#o.monotonic() });
+    const since = going.pods.get(uid)?.since ?? this.#o.monotonic();
+    going.pods.set(uid, { pod: owned, since, key: this.#keyOf(owned) });
     if (isActive(pod) && controllerOf(pod) !== undefined) going.had.add(uid);
     else going.had.delete(uid);
   }
@@ -193,9 +192,9 @@ export class ComingPods {
   }
 
   #keyOf(pod: Pod): string {
-    const { containers } = pod.spec;
+    const { containers, nodeName = '' } = pod.spec;
     let shape = this.#shapes.get(containers);
     if (shape === undefined) this.#shapes.set(containers, (shape = this.#shapesSeen += 1));
-    return `${controllerOrOwnKeyOf(pod)} ${revisionOf(pod) ?? ''} ${String(shape)}`;
+    return `${controllerOrOwnKeyOf(pod)} ${revisionOf(pod) ?? ''} ${String(shape)} ${nodeName}`;
   }
 }

@@ -6,7 +6,7 @@ import type { FitRequest } from '../capacity/fit-request.ts';
 import type { VirtualNodeCapacity } from '../capacity/virtual-node-capacity.ts';
 import type { ComingGroup, ComingPod, ComingPods } from './coming-pods.ts';
 import type { HostView } from './host-view.ts';
-import type { CapacityOf, MemberFit } from './member-fit.ts';
+import { type CapacityOf, MANY, type MemberFit } from './member-fit.ts';
 import { whyPodWouldLeave } from './node-demands.ts';
 import type { PlacementQuestions } from './placement-questions.ts';
 import { slotsTaken } from './slots-taken.ts';
@@ -60,7 +60,7 @@ export class RoomBeside {
 
   /** `fit`: room for the pod in question there, as if nobody else came. */
   left(cluster: string, fit: MemberFit, groups: readonly ComingGroup[]): RoomLeft {
-    const slots = fit.nodes.reduce((sum, node) => sum + node.slots, 0);
+    const slots = this.#slots(fit);
     if (slots === 0) return 'none';
     const here = groups.filter((group) => this.#mayGoTo(group, cluster));
     if (slots > this.#mostTaken(fit, here)) return 'some';
@@ -72,6 +72,14 @@ export class RoomBeside {
     if (this.#hasRoomFor(coming, cluster, slots, fit)) return 'some';
     const recently = this.#o.monotonic() - SOON_MS;
     return coming.some(({ since }) => since > recently) ? 'noneForSoon' : 'none';
+  }
+
+  /** Nothing but decisions about places is content to know that there are {@link MANY}. */
+  #slots({ nodes }: MemberFit): number {
+    let sum = 0;
+    for (const { name, slots, request } of nodes)
+      sum += slots < MANY ? slots : (this.#o.capacityOf(name)?.slots(request, Infinity) ?? slots);
+    return sum;
   }
 
   #fits({ pods }: ComingGroup, cluster: string): boolean {
