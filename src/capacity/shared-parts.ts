@@ -4,6 +4,8 @@ import type { Container, PodPhase, PodSpec, PodStatus } from '../kube/core-v1.ts
 
 /** What the parts of each kind that are kept for sharing may take, in bytes, before their table starts anew. */
 const MAX_BYTES = 4 * 1024 * 1024;
+/** The volume with the token that the API server gives each pod has a name of its own. */
+const TOKEN_VOLUME = 'kube-api-access-';
 /** Of a part that is not weighed, for each character of its text. */
 const CHARACTER = 8;
 /** A part's place in its table. */
@@ -19,6 +21,7 @@ type Labels = Record<string, string>;
  */
 export class SharedParts {
   readonly #shapes: Table<Shape>;
+  readonly #wholes: Table<PodSpec>;
   readonly #labels: Table<Labels>;
   readonly #names: Table<string>;
   readonly #states: Table<PodStatus>;
@@ -27,6 +30,7 @@ export class SharedParts {
   /** `share`: what the cluster may take of memory; by default the parts are of a cluster that is trusted. */
   constructor(share?: CacheShare) {
     this.#shapes = new Table(share);
+    this.#wholes = new Table(share);
     this.#labels = new Table(share);
     this.#names = new Table(share);
     this.#states = new Table(share);
@@ -68,6 +72,26 @@ export class SharedParts {
     });
     if (nodeName !== undefined && Object.keys(shape).length === 1) return { containers: shape.containers, nodeName };
     return { ...shape, ...(nodeName === undefined ? {} : { nodeName }) };
+  }
+
+  /** All of it but what each pod of a template has of its own: its node, its host name, and the volume with its token. */
+  whole({ nodeName, ...own }: PodSpec): PodSpec {
+    const { hostname: _, ...spec } = own;
+    const { containers, initContainers, volumes } = spec;
+    const isToken = (name: string): boolean => name.startsWith(TOKEN_VOLUME);
+    const without = (container: Container): Container => {
+      const { volumeMounts } = container;
+      if (volumeMounts === undefined) return container;
+      return { ...container, volumeMounts: volumeMounts.filter(({ name }) => !isToken(name)) };
+    };
+    const shared = {
+      ...spec,
+      containers: containers.map(without),
+      ...(initContainers === undefined ? {} : { initContainers: initContainers.map(without) }),
+      ...(volumes === undefined ? {} : { volumes: volumes.filter(({ name }) => !isToken(name)) }),
+    };
+    const whole = this.#wholes.shared(JSON.stringify(shared), shared);
+    return nodeName === undefined ? whole : { ...whole, nodeName: this.name(nodeName) };
   }
 
   #shape(shape: Shape): Shape {

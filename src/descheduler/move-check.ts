@@ -12,7 +12,7 @@ import type { Held, WantedMove } from './wanted-move.ts';
 
 /** Retry delay for a pod that fits in no other cluster (ms). */
 const NO_PLACE_MS = 15_000;
-/** The same when the free capacity is reserved for pods moved earlier (ms). */
+/** The same when the free capacity is for pods that come earlier, and soon (ms). */
 const TAKEN_MS = 2_000;
 /** Retry delay while all moves are stopped (ms). */
 const STOPPED_MS = 5_000;
@@ -71,7 +71,7 @@ export class MoveCheck {
     const tooOften = this.#tooOften(live);
     if (tooOften !== undefined) return { stays: tooOften };
     const { from, mayStayInMember: mayStay = false, wouldAvoid = [] } = wanted;
-    const noPlace = placed.whyNotElsewhere(live, from, underWay.countBut(live), { mayStay, wouldAvoid });
+    const noPlace = placed.whyNotElsewhere(live, from, underWay.sent(live), { mayStay, wouldAvoid });
     if (noPlace === undefined) {
       const lost = waitsForHeal(live, wanted.strategy, placed.rulesOf(live).failover);
       if (lost) return { live, set: placed.surgingSetOf(live), lost };

@@ -4,11 +4,20 @@ import { controllerOrOwnKeyOf } from '../kube/owner-references.ts';
 /** Longest wait for a successor to appear, and then to be bound (ms). */
 const WAIT_MS = 60_000;
 
-/** Moved pods whose successors are not bound yet; their capacity must not be promised twice. */
+interface Sent {
+  readonly pod: Pod;
+  /** Monotonic ms. */
+  readonly until: number;
+}
+
+/**
+ * Pods that were told to make way, until the caches must show what became of that: from then on others know by these that their successors need
+ * places. And those that came instead, which have a moment to find theirs.
+ */
 export class MovesUnderWay {
   readonly #monotonic: () => number;
-  /** By key of the controller and UID of the pod that makes way, oldest first: the deadline for its successor to appear (monotonic ms). */
-  readonly #awaited = new Map<string, Map<string, number>>();
+  /** By key of the controller and UID of the pod that makes way, oldest first. */
+  readonly #awaited = new Map<string, Map<string, Sent>>();
   /** By pod UID, the deadline for a successor to be bound (monotonic ms). */
   readonly #placing = new Map<string, number>();
 
@@ -16,23 +25,18 @@ export class MovesUnderWay {
     this.#monotonic = monotonic;
   }
 
-  /** Of all workloads together, as they compete for the same capacity. */
-  get count(): number {
+  /** Of all workloads, as they compete for the same room. `but`: what an earlier try to move it, which was not answered, keeps is its own. */
+  sent(but?: Pod): Pod[] {
     const now = this.#monotonic();
-    for (const [uid, until] of this.#placing) if (until <= now) this.#placing.delete(uid);
-    let count = this.#placing.size;
-    for (const [controller, untils] of this.#awaited) {
-      for (const [uid, until] of untils) if (until <= now) untils.delete(uid);
-      if (untils.size === 0) this.#awaited.delete(controller);
-      count += untils.size;
+    const sent: Pod[] = [];
+    for (const [controller, pods] of this.#awaited) {
+      for (const [uid, { pod, until }] of pods) {
+        if (until <= now) pods.delete(uid);
+        else if (uid !== but?.metadata.uid) sent.push(pod);
+      }
+      if (pods.size === 0) this.#awaited.delete(controller);
     }
-    return count;
-  }
-
-  /** The same without the place that an earlier try to move the pod, which was not answered, keeps for its successor. */
-  countBut(pod: Pod): number {
-    const { count } = this;
-    return this.#awaited.get(controllerOrOwnKeyOf(pod))?.has(pod.metadata.uid ?? '') === true ? count - 1 : count;
+    return sent;
   }
 
   /**
@@ -42,10 +46,10 @@ export class MovesUnderWay {
   moving(pod: Pod): () => void {
     const controller = controllerOrOwnKeyOf(pod);
     const { uid = '' } = pod.metadata;
-    const untils = this.#awaited.get(controller) ?? new Map<string, number>();
-    const before = untils.get(uid);
-    untils.delete(uid);
-    this.#awaited.set(controller, untils.set(uid, this.#monotonic() + WAIT_MS));
+    const pods = this.#awaited.get(controller) ?? new Map<string, Sent>();
+    const before = pods.get(uid);
+    pods.delete(uid);
+    this.#awaited.set(controller, pods.set(uid, { pod, until: this.#monotonic() + WAIT_MS }));
     return () => {
       const now = this.#awaited.get(controller);
       if (now?.delete(uid) !== true) return;
@@ -54,7 +58,7 @@ export class MovesUnderWay {
     };
   }
 
-  /** Whether it came in the place of another one, and its room is kept for it until it has a node. */
+  /** Whether it came in the place of another one a moment ago, and has no node yet. */
   isPlacing({ metadata: { uid = '' } }: Pod): boolean {
     return (this.#placing.get(uid) ?? 0) > this.#monotonic();
   }
@@ -62,12 +66,14 @@ export class MovesUnderWay {
   /** A new pod was seen. */
   came(pod: Pod): void {
     const controller = controllerOrOwnKeyOf(pod);
-    const untils = this.#awaited.get(controller);
-    const [first] = untils?.keys() ?? [];
-    if (untils === undefined || first === undefined) return;
-    untils.delete(first);
-    if (untils.size === 0) this.#awaited.delete(controller);
-    this.#placing.set(pod.metadata.uid ?? '', this.#monotonic() + WAIT_MS);
+    const sent = this.#awaited.get(controller);
+    const [first] = sent?.keys() ?? [];
+    if (sent === undefined || first === undefined) return;
+    sent.delete(first);
+    if (sent.size === 0) this.#awaited.delete(controller);
+    const now = this.#monotonic();
+    for (const [uid, until] of this.#placing) if (until <= now) this.#placing.delete(uid);
+    this.#placing.set(pod.metadata.uid ?? '', now + WAIT_MS);
     this.seen(pod);
   }
 

@@ -75,7 +75,7 @@ export interface SurgingSet {
 export interface NoPlace {
   /** For people. */
   readonly why: string;
-  /** There is room but for pods that were moved before: it is soon seen what they leave. */
+  /** There is room but for pods that come before it, and have not waited for long: it is soon seen what they leave. */
   readonly isTaken: boolean;
 }
 
@@ -139,8 +139,11 @@ export interface PlacedPods {
   /** The workload of the pod avoids a cluster, in this process, for as long as the rules of the pod say. */
   avoid(pod: Pod, refusal: RefusedThere): void;
   rulesOf(pod: Pod): MoveRules;
-  /** Why no other cluster takes the pod that comes instead of this one. `before`: so many others need a place there first. */
-  whyNotElsewhere(pod: Pod, from: string, before: number, more?: ElsewhereQuestion): NoPlace | undefined;
+  /**
+   * Why no other cluster takes the pod that comes instead of this one, beside all that need a place before it. `sent`: pods that were told to
+   * make way a moment ago, which the caches may not show yet.
+   */
+  whyNotElsewhere(pod: Pod, from: string, sent: readonly Pod[], more?: ElsewhereQuestion): NoPlace | undefined;
   /** Where a pod, whole, would go instead of the cluster it is in if it came now, and has real room, for a reason that counts (all do). */
   betterPlace(pod: Pod, from: string, counts?: (reason: Displacement) => boolean): BetterPlace | undefined;
   /** What people want migrated, by namespace and name. */

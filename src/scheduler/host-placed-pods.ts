@@ -36,10 +36,12 @@ import type { HostView } from './host-view.ts';
 import { memberRefusal, showsRefusal } from './member-refusals.ts';
 import type { MigrationCache } from './migration-cache.ts';
 import type { MigrationFit } from './migration-fit.ts';
+import type { MemberFit } from './member-fit.ts';
 import { nextPod } from './next-of-set.ts';
 import { placedMember } from './placed-member.ts';
-import type { PlacementQuestions } from './placement-questions.ts';
+import type { PlacementQuestion, PlacementQuestions } from './placement-questions.ts';
 import type { PlacementStore } from './placement-store.ts';
+import type { RoomBeside } from './room-beside.ts';
 import { whyRulesUnknown } from './unread-owner.ts';
 import { controllersOf } from './workload-view.ts';
 import type { WorkloadState } from './workload-state.ts';
@@ -59,6 +61,7 @@ export interface HostPlacedPodsOptions {
   questions: PlacementQuestions;
   migrations: MigrationCache;
   migrationFit: MigrationFit;
+  beside: RoomBeside;
   store: PlacementStore;
   /** Wall clock in ms. */
   clock: () => number;
@@ -209,25 +212,42 @@ export class HostPlacedPods implements PlacedPods {
     };
   }
 
-  /** Asked as a scheduler would ask about the pod that comes instead; `before`: so many others need a place there first. */
-  whyNotElsewhere(live: Pod, from: string, before: number, more: ElsewhereQuestion = {}): NoPlace | undefined {
+  /** Asked as a scheduler would ask about the pod that comes instead, beside all that need a place before it. */
+  whyNotElsewhere(live: Pod, from: string, sent: readonly Pod[], more: ElsewhereQuestion = {}): NoPlace | undefined {
     const { view, workloads, clock } = this.#o;
     const { mayStay = false, wouldAvoid = [] } = more;
     const next = nextPod(live, view);
     if ('unknown' in next) return { why: next.unknown, isTaken: false };
     const { chain, chosen } = view.selectionOf(next);
-    if (chosen === undefined) return this.#whyNotWithoutRules(next, from, before, mayStay);
+    if (chosen === undefined) return this.#whyNotWithoutRules(next, from, sent, mayStay);
     const avoided = wouldAvoid.reduce(
       (all, refusal) => avoid(all, refusal, clock(), avoidedForMs(chosen)),
       workloads.avoided(workloadOf(chain).object),
     );
-    const { facts, decision } = this.#askAgain(live, next, from, chain, chosen, avoided);
+    const { members, decision } = this.#askAgain(live, next, from, chain, chosen, avoided);
     const { allowed, refusals } = decision;
     const elsewhere = allowed.filter(({ cluster }) => mayStay || cluster !== from);
-    if (elsewhere.some(({ cluster }) => hasRoom(facts.rooms.get(cluster)?.fits, before))) return undefined;
-    if (elsewhere.length > 0) return { why: 'the room elsewhere is for pods that were moved before it', isTaken: true };
     const others = refusals.filter(({ cluster }) => cluster !== from).map(refusalInWords);
-    return notNow(others);
+    if (elsewhere.length === 0) return notNow(others);
+    const fits = elsewhere.flatMap(({ cluster }) => {
+      const fit = members.get(cluster);
+      return fit === undefined || !hasRoom(fit.room.fits) ? [] : [[cluster, fit] as const];
+    });
+    if (fits.length === 0) return { why: 'it is not known whether there is room elsewhere', isTaken: true };
+    return this.#whyTaken(fits, sent);
+  }
+
+  /** Undefined: one of the clusters, which would take it, has room for it beside those that come. */
+  #whyTaken(fits: readonly (readonly [string, MemberFit])[], sent: readonly Pod[]): NoPlace | undefined {
+    const { beside } = this.#o;
+    const groups = beside.comingGroups(sent);
+    let isSoon = false;
+    for (const [cluster, fit] of fits) {
+      const left = beside.left(cluster, fit, groups);
+      if (left === 'some') return undefined;
+      isSoon ||= left === 'noneForSoon';
+    }
+    return { why: 'the room elsewhere is for pods that come before it', isTaken: isSoon };
   }
 
   betterPlace(live: Pod, from: string, counts?: (reason: Displacement) => boolean): BetterPlace | undefined {
@@ -238,7 +258,7 @@ export class HostPlacedPods implements PlacedPods {
     if (chosen === undefined) return undefined;
     const { facts, decision } = this.#askAgain(live, next, from, chain, chosen);
     const found = betterPlace(facts, decision, from, counts);
-    return found !== undefined && hasRoom(facts.rooms.get(found.cluster)?.fits, 0) ? found : undefined;
+    return found !== undefined && hasRoom(facts.rooms.get(found.cluster)?.fits) ? found : undefined;
   }
 
   /** As a scheduler would ask about the pod that comes instead, `next`. `avoided`: by then; without it, the pod has waited for nothing. */
@@ -249,32 +269,33 @@ export class HostPlacedPods implements PlacedPods {
     chain: OwnerChain,
     rules: Rules,
     avoided?: readonly Avoided[],
-  ): { facts: PlacementFacts; decision: Decision } {
+  ): { facts: PlacementFacts; members: PlacementQuestion['members']; decision: Decision } {
     const { questions, clock } = this.#o;
     const now = clock();
     const until = avoided?.find(({ cluster }) => cluster === from)?.until ?? now;
     const pod = successorOf(next, until, now);
-    const { facts } = questions.ask(pod, chain, rules, questions.everyOpenNode(pod));
+    const { facts, members } = questions.ask(pod, chain, rules, questions.everyOpenNode(pod));
     const pods = withoutOne(facts.workload.pods, revisionOf(live), from);
     const without = { ...facts, workload: { ...facts.workload, pods }, avoided: avoided ?? facts.avoided };
-    return { facts: without, decision: nextPlace(without) };
+    return { facts: without, members, decision: nextPlace(without) };
   }
 
   /** Any cluster whose nodes the pod does not keep off itself. */
-  #whyNotWithoutRules(next: Pod, from: string, before: number, mayStay: boolean): NoPlace | undefined {
+  #whyNotWithoutRules(next: Pod, from: string, sent: readonly Pod[], mayStay: boolean): NoPlace | undefined {
     const { view, questions, clock } = this.#o;
     const now = clock();
     const pod = successorOf(next, now, now);
-    const rooms = questions.roomsEverywhere(pod);
     const others: string[] = [];
+    const fits: (readonly [string, MemberFit])[] = [];
     for (const { name, unavailable } of view.nodes.clusters()) {
       if (name === from && !mayStay) continue;
       const closed = unavailable ?? view.nodes.whyTainted(name, []);
-      const room = closed === undefined ? rooms.get(name) : undefined;
-      if (room !== undefined && hasRoom(room.fits, before)) return undefined;
-      others.push(`${name}: ${closed ?? room?.impossible ?? room?.why ?? 'it is not known whether there is room'}`);
+      const fit = closed === undefined ? questions.roomIn(pod, name) : undefined;
+      if (fit !== undefined && hasRoom(fit.room.fits)) fits.push([name, fit]);
+      const { impossible, why } = fit?.room ?? {};
+      others.push(`${name}: ${closed ?? impossible ?? why ?? 'it is not known whether there is room'}`);
     }
-    return notNow(others);
+    return fits.length === 0 ? notNow(others) : this.#whyTaken(fits, sent);
   }
 
   migration(key: string): WorkloadMigration | undefined {
@@ -343,8 +364,8 @@ function avoidedForMs({ placement }: Rules): number {
 }
 
 /** What is not known is no place to move a pod to. */
-function hasRoom(fits: number | undefined, before: number): boolean {
-  return fits !== undefined && fits > before;
+function hasRoom(fits: number | undefined): boolean {
+  return fits !== undefined && fits > 0;
 }
 
 function notNow(others: readonly string[]): NoPlace {

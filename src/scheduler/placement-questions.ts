@@ -3,7 +3,7 @@ import type { Scoring } from '../api/scoring.ts';
 import type { Pod } from '../kube/core-v1.ts';
 import { reasonsInWords } from '../capacity/fit-answer.ts';
 import type { FitAnswer } from '../capacity/fit-answer.ts';
-import type { Room, Rooms } from '../placement/candidates.ts';
+import type { Rooms } from '../placement/candidates.ts';
 import type { PlacementFacts } from '../placement/decision.ts';
 import { workloadOf } from '../placement/owner-chain.ts';
 import { scoreCandidates, scoringOf } from '../placement/score.ts';
@@ -155,11 +155,10 @@ export class PlacementQuestions {
     return { ...all, local: this.#mayBeLocal(pod) ? all.local : [], virtual };
   }
 
-  /** Room for the pod in every cluster that there is, as far as it is known, `local` included; whatever rules say. */
-  roomsEverywhere(pod: Pod): ReadonlyMap<string, Room> {
-    const split = this.everyOpenNode(pod);
-    const members = [...split.virtual].map(([member, asked]) => [member, this.room(pod, member, asked).room] as const);
-    return new Map([[LOCAL, this.#localRoom(pod, split).room], ...members]);
+  /** Room for the pod in one cluster, or `local`, on the nodes that would pass the scheduler's own checks; whatever rules say. */
+  roomIn(pod: Pod, cluster: string): MemberFit {
+    if (cluster !== LOCAL) return this.room(pod, cluster, this.openNodes(pod, cluster));
+    return this.#localRoom(pod, { local: this.#mayBeLocal(pod) ? [LOCAL] : [], virtual: new Map(), unchecked: true });
   }
 
   #mayBeLocal(pod: Pod): boolean {

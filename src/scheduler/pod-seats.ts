@@ -113,6 +113,16 @@ export class PodSeats {
     return all;
   }
 
+  /** Pods of this controller, those without a place counted in. */
+  size(group: string): number {
+    this.#expire();
+    const { placed, waiting } = this.#groups.get(group) ?? {};
+    let all = 0;
+    for (const counts of placed?.values() ?? []) for (const count of counts.values()) all += count;
+    for (const count of waiting?.values() ?? []) all += count;
+    return all;
+  }
+
   #expire(): void {
     for (const uid of this.#assumed.takeEnded(this.#monotonic())) this.forget(uid);
   }

@@ -13,6 +13,7 @@ import { DELETION_COST_ANNOTATION, OWN_COST_ANNOTATION } from '../placement/dele
 import { ROLLOUT_ANNOTATIONS } from '../placement/owner-chain.ts';
 import type { TypedObject } from '../placement/owner-chain.ts';
 import { keptOfSet } from '../placement/set-revisions.ts';
+import { makesWay, needsNode } from './coming-pod.ts';
 
 /** Host pods show by this condition, while it is False, that the member's scheduler finds no node for them. */
 export const MEMBER_SCHEDULED_CONDITION = `${GROUP}/MemberScheduled`;
@@ -69,7 +70,8 @@ function byTemplate(selector: unknown): object | undefined {
 /**
  * Where the pod is, whom it belongs to, whether it is Ready, and what says that a member did not take it. Of a pod on one of the host's own nodes
  * also what it takes there; pods that are alike share that. Of others their priority; of one whose gang has its place, until it is bound, all
- * of it, as room is held for what it asks for. `isVirtual`: the node stands for a member.
+ * of it, as room is held for what it asks for; and nearly all of one that needs a node, and of one in a member that another one is made for,
+ * as nobody else is moved to where these are to go. `isVirtual`: the node stands for a member.
  */
 export function hostPodProjection(isVirtual: (nodeName: string) => boolean): (raw: KubeObject) => Pod {
   const parts = new SharedParts();
@@ -83,7 +85,9 @@ export function hostPodProjection(isVirtual: (nodeName: string) => boolean): (ra
     const { labels, annotations } = raw.metadata;
     const isOfGang = labels?.[GANG_LABEL] !== undefined && annotations?.[GANG_PLACED_ANNOTATION] !== undefined;
     const isGiven = nodeName === undefined && isOfGang;
-    const metadata = metadataOf(raw, (key) => isGiven || KEPT.has(key));
+    const isGoing = nodeName !== undefined && isVirtual(nodeName) && makesWay(raw as Pod);
+    const isComing = isGoing || (!takesRoom && needsNode(raw as Pod));
+    const metadata = metadataOf(raw, (key) => isGiven || isComing || KEPT.has(key));
     return {
       metadata: {
         ...metadata,
@@ -92,15 +96,17 @@ export function hostPodProjection(isVirtual: (nodeName: string) => boolean): (ra
       },
       spec: isGiven
         ? spec
-        : takesRoom
-          ? parts.spec(grantedSpec(raw as Pod))
-          : {
-              containers: NONE,
-              ...claimsOf(spec),
-              ...(nodeName === undefined ? {} : { nodeName: parts.name(nodeName) }),
-              ...(priority === 0 ? {} : { priority }),
-              ...(spec.schedulingGates === undefined ? {} : { schedulingGates: spec.schedulingGates }),
-            },
+        : isComing
+          ? parts.whole(spec)
+          : takesRoom
+            ? parts.spec(grantedSpec(raw as Pod))
+            : {
+                containers: NONE,
+                ...claimsOf(spec),
+                ...(nodeName === undefined ? {} : { nodeName: parts.name(nodeName) }),
+                ...(priority === 0 ? {} : { priority }),
+                ...(spec.schedulingGates === undefined ? {} : { schedulingGates: spec.schedulingGates }),
+              },
       status: defined({
         phase: status?.phase,
         conditions: toldConditions(status?.conditions),

@@ -16,6 +16,7 @@ import { Extender } from './extender.ts';
 import type { ExtenderArgs } from './extender-wire.ts';
 import { GangHolds } from './gangs/gang-holds.ts';
 import { GangPlacer } from './gangs/gang-placer.ts';
+import { ComingPods } from './coming-pods.ts';
 import { HostCapacity } from './host-capacity.ts';
 import { HostPlacedPods } from './host-placed-pods.ts';
 import { HostView } from './host-view.ts';
@@ -34,6 +35,7 @@ import { HeldRooms } from './held-rooms.ts';
 import { RefusalWatch } from './refusal-watch.ts';
 import type { SchedulerMetrics } from './scheduler-metrics.ts';
 import { SchedulerContact } from './scheduler-contact.ts';
+import { RoomBeside } from './room-beside.ts';
 import { ScoreCache } from './score-cache.ts';
 import { StateGiver } from './state-giver.ts';
 import type { FilterVerb } from './second-question.ts';
@@ -143,12 +145,14 @@ export class Scheduler {
       nominees,
       migrationFit,
     });
+    const coming = new ComingPods({ view, clock, monotonic });
     this.placedPods = new HostPlacedPods({
       view,
       workloads,
       questions,
       migrations,
       migrationFit,
+      beside: new RoomBeside({ view, questions, coming, capacityOf: openCapacityOf, clock, monotonic }),
       store,
       clock,
     });

@@ -526,7 +526,7 @@ describe('a member that does not answer', () => {
       expect(await reasonOf('east')).toBe('Unauthorized');
       const isIn = async (name: string, size: number): Promise<boolean> =>
         (whereAre(await podsOf(host, namespace, 'app=web'))[name] ?? 0) === size;
-      await toldOfOne('web', 'PodOfLostMemberHeld', /: the room elsewhere is for pods that were moved before it$/);
+      await toldOfOne('web', 'PodOfLostMemberHeld', /: the room elsewhere is for pods that come before it$/);
       const [first, ...more] = carriedOut();
       expect(more).toEqual([]);
       // A lost member is looked at for 15 s, and that it was busy does not count.

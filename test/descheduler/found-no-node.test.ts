@@ -12,7 +12,7 @@ const PODS = '/api/v1/namespaces/shop/pods';
 beforeEach(async () => {
   room = await SchedulerRoom.start(['east', 'west']);
   ({ deployment, set } = await room.deploy('web', 4));
-  await ready(await room.run(set, { east: 3 }));
+  await ready(await room.run(set, { east: 4 }));
   room.setRoom('local', 0);
   room.setRoom('west', 1);
   room.api.edit('/api/v1/nodes/east', { spec: { taints: [{ key: 'spillway.dev/drain', effect: 'NoSchedule' }] } });
@@ -60,6 +60,8 @@ test('while one that came has found no node, no other one that serves goes', asy
   await look();
   expect(room.evictions()).toHaveLength(1);
   await comes('next');
+  // Beside its own place, which nobody else gets, there is room for many.
+  room.setRoom('west', 100);
   for (let minutes = 0; minutes < 5; minutes += 1) {
     room.now += 61_000;
     await look();
@@ -69,6 +71,7 @@ test('while one that came has found no node, no other one that serves goes', asy
     expect.stringMatching(/: another pod of its workload has found no node \(next\)$/),
   );
   await bound('next');
+  room.setRoom('west', 1);
   room.now += 5_000;
   await look();
   expect(room.evictions()).toHaveLength(2);
@@ -84,9 +87,9 @@ test('while a place is kept for it, others go to other places', async () => {
 });
 
 test('one of another revision that finds no node holds none: what comes in their places asks for something else', async () => {
-  room.setRoom('west', 3);
+  room.setRoom('west', 5);
   await comes('next', await room.rollOut(deployment, 'two', '2'));
   room.now += 61_000;
   await look();
-  expect(room.evictions()).toHaveLength(3);
+  expect(room.evictions()).toHaveLength(4);
 });

@@ -391,7 +391,7 @@ describe('lost', () => {
     await resync();
     expect(room.evictions()).toHaveLength(2);
     expect(room.told('PodOfLostMemberHeld')).toEqual([
-      expect.stringContaining('the room elsewhere is for pods that were moved before it'),
+      expect.stringContaining('the room elsewhere is for pods that come before it'),
     ]);
     // One of those that come instead has its place, and so has less room left.
     room.setRoom('west', 2);
@@ -413,7 +413,7 @@ describe('lost', () => {
     await resync();
     expect(new Set(room.evictions()).size).toBe(1);
     expect(room.told('PodOfLostMemberHeld')).toEqual([
-      expect.stringContaining('the room elsewhere is for pods that were moved before it'),
+      expect.stringContaining('the room elsewhere is for pods that come before it'),
     ]);
     ended.abort();
     await first;
@@ -427,7 +427,12 @@ describe('lost', () => {
     await expect(resync()).rejects.toThrow(/the connection broke/);
     await resync();
     expect(room.evictions()).toHaveLength(1);
+    // Nor after the time in which the answer was awaited: the pod ends, and no other one has come.
     room.now += 60_000;
+    await resync();
+    expect(room.evictions()).toHaveLength(1);
+    await room.run(set, { west: 1 });
+    room.now += 15_000;
     await resync();
     expect(room.evictions()).toHaveLength(2);
   });

@@ -74,6 +74,12 @@ async function drain(): Promise<string[]> {
 
 const whys = (): string[] => room.events.filter(({ type }) => type === 'Warning').map(({ message }) => message);
 
+test('the next pod of one that makes way has its own size promised to it, not that of the one before', async () => {
+  await run('1', '5');
+  expect(await drain()).toHaveLength(1);
+  expect(whys().join()).toContain('the room elsewhere is for pods that come before it');
+});
+
 test('a pod stays whose next one asks for more than there is anywhere else', async () => {
   await run('1', '64');
   expect(await drain()).toEqual([]);

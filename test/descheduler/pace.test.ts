@@ -62,58 +62,67 @@ const pod = (uid: string, controller: string, nodeName?: string): Pod => ({
   spec: { containers: [], ...(nodeName === undefined ? {} : { nodeName }) },
 });
 
-test('pods that were moved count until those that come instead are bound', () => {
+test('pods that were moved are awaited until others come, and these have a minute to find their nodes', () => {
   let now = 0;
   const underWay = new MovesUnderWay(() => now);
-  underWay.moving(pod('a', 'one', 'east'));
-  underWay.moving(pod('b', 'one', 'east'));
-  underWay.moving(pod('c', 'two', 'east'));
-  expect(underWay.count).toBe(3);
+  const sent = (): string[] => underWay.sent().map(({ metadata }) => metadata.name);
+  for (const [uid, controller] of [
+    ['a', 'one'],
+    ['b', 'one'],
+    ['c', 'two'],
+  ] as const)
+    underWay.moving(pod(uid, controller, 'east'));
+  expect(sent()).toEqual(['a', 'b', 'c']);
   // Pods that were there before say nothing.
   underWay.seen(pod('z', 'one', 'east'));
-  expect(underWay.count).toBe(3);
-  underWay.came(pod('d', 'one'));
-  expect(underWay.count).toBe(3);
+  expect(sent()).toEqual(['a', 'b', 'c']);
+  const d = pod('d', 'one');
+  underWay.came(d);
+  expect([sent(), underWay.isPlacing(d)]).toEqual([['b', 'c'], true]);
   underWay.seen(pod('d', 'one', 'west'));
-  expect(underWay.count).toBe(2);
-  underWay.came(pod('e', 'two', 'west'));
-  expect(underWay.count).toBe(1);
-  underWay.came(pod('f', 'one'));
-  underWay.gone(pod('f', 'one'));
-  expect(underWay.count).toBe(0);
+  expect(underWay.isPlacing(d)).toBe(false);
+  const e = pod('e', 'two', 'west');
+  underWay.came(e);
+  expect([sent(), underWay.isPlacing(e)]).toEqual([['b'], false]);
+  const f = pod('f', 'one');
+  underWay.came(f);
+  underWay.gone(f);
+  expect([sent(), underWay.isPlacing(f)]).toEqual([[], false]);
   underWay.moving(pod('g', 'three', 'east'));
-  underWay.came(pod('h', 'three'));
+  const h = pod('h', 'three');
+  underWay.came(h);
+  underWay.moving(pod('i', 'three', 'east'));
   now = 60_000;
-  expect(underWay.count).toBe(0);
+  expect([sent(), underWay.isPlacing(h)]).toEqual([[], false]);
 });
 
-test('a place is kept from before a pod is evicted, and given back only when that is refused', () => {
+test('a pod is awaited from before it is evicted, and no more only when that is refused', () => {
   let now = 0;
   const underWay = new MovesUnderWay(() => now);
+  const sent = (but?: Pod): string[] => underWay.sent(but).map(({ metadata }) => metadata.name);
   const [a, b] = [pod('a', 'one', 'east'), pod('b', 'one', 'east')];
   const takeBack = underWay.moving(a);
   // Not against the pod itself, should it be tried again.
-  expect([underWay.count, underWay.countBut(a), underWay.countBut(b)]).toEqual([1, 0, 1]);
+  expect([sent(), sent(a), sent(b)]).toEqual([['a'], [], ['a']]);
   takeBack();
   takeBack();
-  expect(underWay.count).toBe(0);
+  expect(sent()).toEqual([]);
   // The first try was not answered, the second one is refused.
   underWay.moving(a);
   now = 30_000;
   const again = underWay.moving(a);
-  expect(underWay.count).toBe(1);
+  expect(sent()).toEqual(['a']);
   again();
-  expect(underWay.count).toBe(1);
+  expect(sent()).toEqual(['a']);
   now = 60_000;
-  expect([underWay.count, underWay.countBut(a)]).toEqual([0, 0]);
+  expect([sent(), sent(a)]).toEqual([[], []]);
   // The one that comes instead is seen before the answer.
   const late = underWay.moving(a);
   underWay.came(pod('c', 'one'));
-  underWay.seen(pod('c', 'one', 'west'));
-  expect(underWay.count).toBe(0);
+  expect(sent()).toEqual([]);
   underWay.moving(b);
   late();
-  expect(underWay.count).toBe(1);
+  expect(sent()).toEqual(['b']);
 });
 
 const EAST = placedMember();

@@ -125,7 +125,7 @@ test('a rehearsal takes nothing that others need: no turn, no place, no move of 
   const { mover, records } = room.process;
   for (let times = 0; times < 3; times += 1) expect(await move(drain)).toBe('held');
   expect([mover.keeps(drain), mover.keeps(wanted('MemberLost'))]).toEqual([true, false]);
-  expect([mover.restMs(drain.pod), mover.wasSent(drain.pod), mover.underWay.count]).toEqual([0, false, 0]);
+  expect([mover.restMs(drain.pod), mover.wasSent(drain.pod), mover.underWay.sent()]).toEqual([0, false, []]);
   expect(records.withinAnHour(deployment)).toBe(0);
   // The one turn in a quarter of an hour is still there.
   expect(await move(wanted('Migrate'))).toBe('moved');

@@ -39,12 +39,47 @@ describe('hostPodProjection', () => {
     const { metadata, ...rest } = pod('a', 'east');
     expect(project({ ...rest, metadata: { ...metadata, ...going } }).metadata).toMatchObject(going);
   });
-  it('keeps only the place of one on a virtual node, of one without a node, and of one that has ended', () => {
+  it('keeps only the place of one on a virtual node, and of one that has ended', () => {
     expect(project(pod('a', 'east')).spec).toEqual({ nodeName: 'east', containers: [] });
-    expect(project(pod('a', undefined)).spec).toEqual({ containers: [] });
+    expect(project(pod('a', undefined, { status: { phase: 'Failed' } })).spec).toEqual({ containers: [] });
     expect(project(pod('a', 'local-1', { status: { phase: 'Failed' } })).spec).toEqual({
       nodeName: 'local-1',
       containers: [],
+    });
+  });
+  it('keeps what a pod asks for that needs a node, or in whose place in a member another one comes, once for all that are alike', () => {
+    const spec = (name: string): object => ({
+      hostname: name,
+      nodeSelector: { disk: 'ssd' },
+      containers: [
+        { name: 'main', image: 'app', volumeMounts: [{ name: `kube-api-access-${name}` }, { name: 'tmp' }] },
+      ],
+      volumes: [
+        { name: `kube-api-access-${name}`, projected: {} },
+        { name: 'tmp', emptyDir: {} },
+      ],
+    });
+    const whole = {
+      nodeSelector: { disk: 'ssd' },
+      overhead: { memory: '1Mi' },
+      containers: [{ name: 'main', image: 'app', volumeMounts: [{ name: 'tmp' }] }],
+      volumes: [{ name: 'tmp', emptyDir: {} }],
+    };
+    const waiting = pod('a', undefined, { spec: spec('a') });
+    const ending = (node: string, of = 'b'): KubeObject => {
+      const { metadata, ...rest } = pod(of, node, { spec: spec(of) });
+      return { ...rest, metadata: { ...metadata, deletionTimestamp: '2026-01-01T00:00:00Z' } };
+    };
+    const [one, two] = [project(waiting), project(ending('east'))];
+    expect(one.spec).toEqual(whole);
+    expect(one.metadata.annotations).toEqual(waiting.metadata.annotations);
+    expect(two.spec).toEqual({ ...whole, nodeName: 'east' });
+    expect(two.spec.containers).toBe(one.spec.containers);
+    expect(project(ending('local-1')).spec).not.toHaveProperty('nodeSelector');
+    const gates = { schedulingGates: [{ name: 'g' }] };
+    expect(project(pod('a', undefined, { spec: { ...spec('a'), ...gates } })).spec).toEqual({
+      containers: [],
+      ...gates,
     });
   });
   it('keeps what a node of the host has granted of a resize that is under way', () => {
@@ -64,16 +99,15 @@ describe('hostPodProjection', () => {
     ]);
   });
   it('keeps all of a pod that is not bound yet and whose gang has its place: room is held for what it asks for', () => {
-    const placed = (nodeName?: string, label = 'spillway.dev/gang'): KubeObject => {
+    const placed = (nodeName?: string): KubeObject => {
       const raw = pod('a', nodeName);
-      const labels = { ...raw.metadata.labels, [label]: 'g' };
+      const labels = { ...raw.metadata.labels, 'spillway.dev/gang': 'g' };
       const annotations = { ...raw.metadata.annotations, 'spillway.dev/gang-placed-at': '2026-01-01T00:00:00Z' };
       return { ...raw, metadata: { ...raw.metadata, labels, annotations } };
     };
     expect(project(placed()).spec).toEqual((placed() as unknown as { spec: object }).spec);
     expect(project(placed()).metadata.annotations).toEqual(placed().metadata.annotations);
     expect(project(placed('east')).spec).toEqual({ nodeName: 'east', containers: [] });
-    expect(project(placed(undefined, 'of-no-gang')).spec).toEqual({ containers: [] });
   });
   it('knows a pod for which others were evicted by the node that is kept for it', () => {
     const one = project(pod('a', undefined, { status: { nominatedNodeName: 'local-1' } }));

@@ -1,0 +1,203 @@
+import { asOwned } from '../api/released.ts';
+import { isActive } from '../api/pod-phase.ts';
+import { unscheduledOf } from '../kube/conditions.ts';
+import type { Pod } from '../kube/core-v1.ts';
+import { Expiries } from '../kube/expiries.ts';
+import { keyOf, splitKey } from '../kube/object.ts';
+import { controllerKeyOf, controllerOf, controllerOrOwnKeyOf, ownerKeyOf } from '../kube/owner-references.ts';
+import { replicasOf, revisionOf } from '../placement/owner-chain.ts';
+import { makesWay, needsNode } from './coming-pod.ts';
+import type { HostView } from './host-view.ts';
+import { nextPod } from './next-of-set.ts';
+
+/** So long the next pod is waited for once the former one is gone, and room is seen to for one that schedulers refuse, in ms. */
+const WAIT_MS = 300_000;
+
+/** A pod that needs a place: it has no node yet, or is as its controller is about to make it. */
+export interface ComingPod {
+  readonly pod: Pod;
+  /** In monotonic ms. */
+  readonly since: number;
+}
+
+/** Those that are alike: of one controller, revision and shape, and instead of pods of one virtual node. */
+export interface ComingGroup {
+  readonly key: string;
+  /** The node of those that make way for them; undefined: they are there, and have none. */
+  readonly from: string | undefined;
+  /** By UID; of those that make way where they are not made yet. */
+  readonly pods: ReadonlyMap<string, ComingPod>;
+}
+
+/** Pods of one controller that make way, or have made way. */
+interface Going {
+  /** By UID, the one that began last comes last. */
+  readonly pods: Map<string, ComingPod & { readonly key: string }>;
+  /** UIDs of those that are released, and its own by their references still. */
+  readonly had: Set<string>;
+}
+
+export interface ComingPodsOptions {
+  view: Pick<HostView, 'onPod' | 'pods' | 'owners' | 'seats' | 'waits' | 'nodes' | 'namespaceLabels'>;
+  /** Wall clock in ms. */
+  clock: () => number;
+  /** In ms. */
+  monotonic: () => number;
+}
+
+/**
+ * Pods of the host that need a place next, by what the caches show: those without a node, and those that controllers make instead of pods in
+ * members which end or are released. Of a controller as many as it has fewer than it asks for. Kept up with every event, so that
+ * a question looks at these pods only.
+ */
+export class ComingPods {
+  readonly #o: ComingPodsOptions;
+  /** Without a node, by group and UID. */
+  readonly #waiting = new Map<string, Map<string, ComingPod>>();
+  /** By UID. */
+  readonly #groupOf = new Map<string, string>();
+  /** By key of the controller. */
+  readonly #going = new Map<string, Going>();
+  /** Those of {@link #going} that are not there any more. */
+  readonly #gone = new Expiries<{ controller: string; uid: string }>();
+  /** Schedulers refuse them, by UID. */
+  readonly #refused = new Expiries<string>();
+  readonly #shapes = new WeakMap<object, number>();
+  #shapesSeen = 0;
+
+  constructor(options: ComingPodsOptions) {
+    this.#o = options;
+    options.view.onPod({ changed: (pod) => this.#set(pod), gone: (pod) => this.#left(pod) });
+  }
+
+  /** `sent`: pods that were told to make way a moment ago, which the caches may not show yet. */
+  groups(sent: readonly Pod[]): ComingGroup[] {
+    this.#expire();
+    const groups: ComingGroup[] = [];
+    for (const [key, pods] of this.#waiting) groups.push({ key, from: undefined, pods });
+    const next = new Map<string, { from: string; pods: Map<string, ComingPod> }>();
+    const add = (goingKey: string, { pod: going, since }: ComingPod): void => {
+      const made = nextPod(going, this.#o.view);
+      const pod = 'unknown' in made ? going : made;
+      const key = `${goingKey} ${revisionOf(pod) ?? ''}`;
+      const found = next.get(key) ?? { from: going.spec.nodeName ?? '', pods: new Map<string, ComingPod>() };
+      next.set(key, found);
+      found.pods.set(going.metadata.uid ?? '', { pod, since });
+    };
+    for (const [controller, { pods }] of this.#going) {
+      const missing = this.#missing(controller) ?? 0;
+      // The last ones: of a lost member, pods may end for as long as it does not answer, and have others in their places.
+      if (missing > 0) for (const one of [...pods.values()].slice(-missing)) add(one.key, one);
+    }
+    for (const pod of sent) if (!this.#isShown(pod)) add(this.#keyOf(pod), { pod, since: this.#o.monotonic() });
+    for (const [key, { from, pods }] of next) groups.push({ key, from, pods });
+    return groups;
+  }
+
+  #set(pod: Pod): void {
+    const { uid = '' } = pod.metadata;
+    const { nominatedNodeName } = pod.status ?? {};
+    // One that is nominated to a node of the host counts as if it were there.
+    const isThere = nominatedNodeName !== undefined && this.#o.view.nodes.memberOf(nominatedNodeName) === undefined;
+    this.#setWaiting(uid, needsNode(pod) && !isThere ? pod : undefined);
+    const owned = asOwned(pod);
+    const controller = controllerKeyOf(owned);
+    if (controller === undefined) return;
+    // Of pods on nodes of the host the caches keep no more than what they take there, and nobody moves these.
+    const goes = makesWay(pod) && this.#o.view.nodes.memberOf(pod.spec.nodeName ?? '') !== undefined;
+    if (!goes) {
+      this.#forget(controller, uid);
+      return;
+    }
+    const going = this.#going.get(controller) ?? { pods: new Map(), had: new Set() };
+    this.#going.set(controller, going);
+    const since = going.pods.get(uid)?.since ?? this.#o.monotonic();
+    going.pods.set(uid, { pod: owned, since, key: this.#keyOf(owned) });
+    if (isActive(pod) && controllerOf(pod) !== undefined) going.had.add(uid);
+    else going.had.delete(uid);
+  }
+
+  #setWaiting(uid: string, pod: Pod | undefined): void {
+    const before = this.#groupOf.get(uid);
+    const known = before === undefined ? undefined : this.#waiting.get(before);
+    const since = known?.get(uid)?.since ?? this.#o.monotonic();
+    known?.delete(uid);
+    if (before !== undefined && known?.size === 0) this.#waiting.delete(before);
+    this.#groupOf.delete(uid);
+    this.#refused.delete(uid);
+    if (pod === undefined) return;
+    const forMs = this.#seenToForMs(pod);
+    if (forMs <= 0) return;
+    if (forMs < Infinity) this.#refused.set(uid, uid, this.#o.monotonic() + forMs);
+    const key = this.#keyOf(pod);
+    const group = this.#waiting.get(key) ?? new Map<string, ComingPod>();
+    this.#waiting.set(key, group.set(uid, { pod, since }));
+    this.#groupOf.set(uid, key);
+  }
+
+  /** A pod that a scheduler has found no node for in all that time does not get one of those that it seems to fit on. */
+  #seenToForMs(pod: Pod): number {
+    const refused = unscheduledOf(pod);
+    if (refused === undefined) return Infinity;
+    const now = this.#o.clock();
+    const since = Date.parse(refused.lastTransitionTime ?? '');
+    // Of a pod that had gates that time may be older than its wait.
+    const forMs = Math.min(this.#o.view.waits.waitedMs(pod, now), Number.isNaN(since) ? Infinity : now - since);
+    return WAIT_MS - forMs;
+  }
+
+  #left(pod: Pod): void {
+    const { uid = '' } = pod.metadata;
+    this.#setWaiting(uid, undefined);
+    const controller = controllerKeyOf(asOwned(pod));
+    const going = controller === undefined ? undefined : this.#going.get(controller);
+    if (controller === undefined || going?.pods.has(uid) !== true) return;
+    going.had.delete(uid);
+    this.#gone.set(uid, { controller, uid }, this.#o.monotonic() + WAIT_MS);
+    this.#expire();
+  }
+
+  #expire(): void {
+    const now = this.#o.monotonic();
+    for (const { controller, uid } of this.#gone.takeEnded(now)) this.#forget(controller, uid);
+    for (const uid of this.#refused.takeEnded(now)) this.#setWaiting(uid, undefined);
+  }
+
+  #forget(controller: string, uid: string): void {
+    const going = this.#going.get(controller);
+    if (going?.pods.delete(uid) !== true) return;
+    going.had.delete(uid);
+    if (going.pods.size === 0) this.#going.delete(controller);
+    this.#gone.delete(uid);
+  }
+
+  /** How many more pods the controller has yet to make; undefined: nobody knows how many it asks for. */
+  #missing(controller: string): number | undefined {
+    const { owners, seats } = this.#o.view;
+    const owner = owners.byUid(splitKey(controller).name);
+    if (owner === undefined || ownerKeyOf(owner) !== controller) return undefined;
+    const wanted = replicasOf(owner);
+    if (wanted === undefined) return undefined;
+    return wanted - seats.size(controller) + (this.#going.get(controller)?.had.size ?? 0);
+  }
+
+  /** Whether the caches show what became of a pod that was told to make way: it is counted by what they show then. */
+  #isShown(pod: Pod): boolean {
+    const { uid = '' } = pod.metadata;
+    const controller = controllerKeyOf(pod) ?? '';
+    const missing = this.#missing(controller);
+    if (missing === undefined) return false;
+    const going = this.#going.get(controller)?.pods;
+    if (going?.has(uid) === true) return true;
+    const cached = this.#o.view.pods.get(keyOf(pod));
+    const isThere = cached?.metadata.uid === uid && isActive(cached);
+    return !isThere && missing <= (going?.size ?? 0);
+  }
+
+  #keyOf(pod: Pod): string {
+    const { containers, nodeName = '' } = pod.spec;
+    let shape = this.#shapes.get(containers);
+    if (shape === undefined) this.#shapes.set(containers, (shape = this.#shapesSeen += 1));
+    return `${controllerOrOwnKeyOf(pod)} ${revisionOf(pod) ?? ''} ${String(shape)} ${nodeName}`;
+  }
+}

@@ -1,0 +1,277 @@
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import type { MemberCapacity } from '../../src/capacity/member-capacity.ts';
+import type { Pod } from '../../src/kube/core-v1.ts';
+import { memberNode, poolOf } from '../fixtures/member-nodes.ts';
+import { memberFit } from '../fixtures/member-room.ts';
+import { SchedulerRoom } from '../fixtures/scheduler-room.ts';
+
+/** Pods of member east are to go; what each leaves behind it needs a place of its own size before the next one goes. */
+let room: SchedulerRoom;
+let west: MemberCapacity;
+const PODS = '/api/v1/namespaces/shop/pods';
+const SETS = '/apis/apps/v1/namespaces/shop/statefulsets';
+const signal = new AbortController().signal;
+
+beforeEach(async () => {
+  room = await SchedulerRoom.start(['east', 'west']);
+  room.setRoom('local', 0);
+  room.place('sets', {}, { kind: 'StatefulSet' });
+  await room.seen('the policy is known', () => room.process.view.policies.get('shop/sets') !== undefined);
+});
+afterEach(async () => {
+  await room.close();
+});
+
+/** Member west has nodes with so many cores free. */
+function nodes(...cores: readonly number[]): void {
+  const { capacity, virtual } = memberFit({ pools: [poolOf({ virtualNode: 'west' })] }, 'west');
+  west = capacity;
+  cores.forEach((cpu, index) => setNode(`n${String(index)}`, cpu));
+  room.capacities.set('west', virtual);
+}
+
+function setNode(name: string, cpu: number): void {
+  const allocatable = { cpu: String(cpu), memory: '64Gi', pods: '110' };
+  west.nodeHandler.updated(memberNode(name, { allocatable, capacity: allocatable }));
+}
+
+const asking = (cpu: number): object => ({
+  containers: [{ name: 'main', image: 'app', resources: { requests: { cpu: String(cpu) } } }],
+});
+const typed = { apiVersion: 'apps/v1', kind: 'StatefulSet' };
+const cached = (name: string): Pod | undefined => room.process.view.pods.get(`shop/${name}`);
+
+/** The pod of a StatefulSet of one, in east. @returns its name */
+async function statefulPod(name: string, cpu: number, spec: object = {}, replicas = 1): Promise<string> {
+  const { uid = '' } = room.make(SETS, {
+    ...typed,
+    metadata: { name, namespace: 'shop' },
+    spec: { replicas },
+  }).metadata;
+  await room.seen('its controller is known', () => room.process.view.owners.byUid(uid) !== undefined);
+  await makePod(`${name}-0`, name, uid, {
+    nodeName: 'east',
+    terminationGracePeriodSeconds: 120,
+    ...asking(cpu),
+    ...spec,
+  });
+  return `${name}-0`;
+}
+
+async function makePod(pod: string, name: string, uid: string, spec: object, status?: object): Promise<void> {
+  room.make(PODS, {
+    apiVersion: 'v1',
+    kind: 'Pod',
+    metadata: {
+      name: pod,
+      namespace: 'shop',
+      creationTimestamp: new Date(room.now).toISOString(),
+      ownerReferences: [{ ...typed, name, uid, controller: true }],
+    },
+    spec,
+    status: status ?? { phase: 'Running', conditions: [{ type: 'Ready', status: 'True' }] },
+  });
+  await room.seen('it is known', () => cached(pod) !== undefined);
+}
+
+/** The one that ended is gone, and its StatefulSet makes the next one, which has no node. */
+async function comes(name: string, cpu: number, status: object = { phase: 'Pending' }): Promise<void> {
+  await ends(`${name}-0`);
+  const { uid = '' } = room.api.objects.get(`${SETS}/${name}`)?.metadata ?? {};
+  await makePod(`${name}-0`, name, uid, asking(cpu), status);
+}
+
+async function ends(pod: string): Promise<void> {
+  room.endPods([pod]);
+  await room.seen('it is gone', () => cached(pod) === undefined);
+}
+
+async function drain(): Promise<void> {
+  room.api.edit('/api/v1/nodes/east', { spec: { taints: [{ key: 'spillway.dev/drain', effect: 'NoSchedule' }] } });
+  await room.seen('it is known', () => room.process.placed.members().some(({ drained }) => drained.has('east')));
+}
+
+async function look(): Promise<void> {
+  await room.process.members.bringUpToDate('east', signal);
+}
+
+/** So much later, whatever anybody held back until then is looked at again. */
+async function lookIn(ms: number): Promise<string[]> {
+  room.now += ms;
+  await look();
+  return room.evictions();
+}
+
+const isEnding = (pod: string): boolean => cached(pod)?.metadata.deletionTimestamp !== undefined;
+
+describe('room that one pod needs is promised to no other', () => {
+  let first: string;
+  /** It goes first, as it is more important. */
+  beforeEach(async () => {
+    first = await statefulPod('a', 4, { priority: 10 });
+  });
+
+  test('while the first one ends, which takes longer than a minute', async () => {
+    await statefulPod('b', 4);
+    nodes(4);
+    await drain();
+    await look();
+    expect(room.evictions()).toEqual([first]);
+    expect(await lookIn(59_000)).toEqual([first]);
+    expect(await lookIn(2_000)).toEqual([first]);
+    expect(await lookIn(600_000)).toEqual([first]);
+    expect(room.told('DrainedPodHeld')).toContainEqual(
+      expect.stringMatching(/^Pod b-0: .*: the room elsewhere is for pods that come before it$/),
+    );
+  });
+
+  test('after a restart of the manager', async () => {
+    await statefulPod('b', 4);
+    nodes(4);
+    await drain();
+    await look();
+    await room.seen('it ends', () => isEnding(first));
+    await room.restart();
+    expect(await lookIn(3_000)).toEqual([first]);
+  });
+
+  test('nor after one while its successor has no node', async () => {
+    await statefulPod('b', 4);
+    nodes(4);
+    await drain();
+    await look();
+    await comes('a', 4);
+    await room.restart();
+    expect(await lookIn(120_000)).toEqual([first]);
+  });
+
+  test('nor while the first one is gone, and the next one has not come', async () => {
+    await statefulPod('b', 4);
+    nodes(4);
+    await drain();
+    await look();
+    await room.seen('it ends', () => isEnding(first));
+    await ends(first);
+    expect(await lookIn(61_000)).toEqual([first]);
+  });
+
+  test('by its size: nor to smaller pods, of which many would fit', async () => {
+    await statefulPod('b', 1);
+    await statefulPod('c', 1);
+    nodes(4);
+    await drain();
+    await look();
+    expect(await lookIn(61_000)).toEqual([first]);
+  });
+
+  test('and what is left beside it is for those that it is enough for', async () => {
+    await statefulPod('b', 3, { priority: 5 });
+    const small = await statefulPod('c', 1);
+    nodes(5);
+    await drain();
+    await look();
+    expect(await lookIn(20_000)).toEqual([first, small]);
+    // The smallest one goes to the emptiest node, and leaves enough there.
+    setNode('n1', 4);
+    expect(await lookIn(20_000)).toEqual([first, small, 'b-0']);
+  });
+
+  test('until it has its node: what is free beside it then is for the next one', async () => {
+    await statefulPod('b', 4);
+    nodes(4, 4);
+    await drain();
+    await look();
+    expect(await lookIn(0)).toEqual([first, 'b-0']);
+  });
+
+  test('where it may go: not in a cluster that its policy leaves out', async () => {
+    room.addMember('south');
+    room.place('sets', { clusterAffinity: { clusterNames: ['south'] } }, { kind: 'StatefulSet', name: 'a' });
+    room.place('b', { clusterAffinity: { clusterNames: ['west'] } }, { kind: 'StatefulSet', name: 'b' });
+    await statefulPod('b', 4);
+    nodes(4);
+    room.setRoom('south', 1);
+    await room.seen('they are known', () => room.process.placed.members().length === 3);
+    await drain();
+    await look();
+    expect(await lookIn(0)).toEqual([first, 'b-0']);
+  });
+
+  test('nor by a controller that has as many pods as it asks for', async () => {
+    await statefulPod('b', 4);
+    nodes(4);
+    await drain();
+    await look();
+    await room.seen('it ends', () => isEnding(first));
+    room.api.edit(`${SETS}/a`, { spec: { replicas: 0 } });
+    await room.seen('it is scaled', () => {
+      const { uid = '' } = room.api.objects.get(`${SETS}/a`)?.metadata ?? {};
+      return (room.process.view.owners.byUid(uid) as { spec?: { replicas?: number } }).spec?.replicas === 0;
+    });
+    expect(await lookIn(3_000)).toEqual([first, 'b-0']);
+  });
+});
+
+describe('a pod that waits', () => {
+  const refused = (): object => ({
+    phase: 'Pending',
+    conditions: [
+      {
+        type: 'PodScheduled',
+        status: 'False',
+        reason: 'Unschedulable',
+        lastTransitionTime: new Date(room.now).toISOString(),
+      },
+    ],
+  });
+
+  test('keeps nobody from room that it cannot have itself', async () => {
+    const [big, small] = [await statefulPod('a', 4, { priority: 10 }), await statefulPod('b', 1)];
+    nodes(4);
+    await drain();
+    await look();
+    expect(room.evictions()).toEqual([big]);
+    // Somebody else has taken a part of its room.
+    await comes('a', 4, refused());
+    setNode('n0', 3);
+    expect(await lookIn(15_000)).toEqual([big, small]);
+  });
+
+  test('is no more in the way where there are many of it: none of them fits', async () => {
+    const first = await statefulPod('a', 4);
+    nodes(4);
+    // No rules say where these may go.
+    for (let index = 0; index < 70; index += 1) {
+      const metadata = { name: `big-${String(index)}`, namespace: 'shop' };
+      room.make(PODS, { apiVersion: 'v1', kind: 'Pod', metadata, spec: asking(5), status: { phase: 'Pending' } });
+    }
+    await room.seen('they are known', () => cached('big-69') !== undefined);
+    await drain();
+    await look();
+    expect(room.evictions()).toEqual([first]);
+  });
+
+  test('keeps its size and no more from others, and for five minutes where schedulers find no node for it', async () => {
+    const [first, second] = [await statefulPod('a', 4, { priority: 10 }), await statefulPod('b', 4)];
+    nodes(4);
+    await drain();
+    await look();
+    await comes('a', 4, refused());
+    expect(await lookIn(290_000)).toEqual([first]);
+    expect(await lookIn(20_000)).toEqual([first, second]);
+  });
+
+  test('does not keep it where no scheduler may put it', async () => {
+    const first = await statefulPod('a', 4);
+    nodes(4);
+    const { uid = '' } = room.make(SETS, {
+      ...typed,
+      metadata: { name: 'other', namespace: 'shop' },
+      spec: { replicas: 1 },
+    }).metadata;
+    await makePod('other-0', 'other', uid, { ...asking(4), nodeSelector: { gpu: 'true' } }, { phase: 'Pending' });
+    await drain();
+    await look();
+    expect(room.evictions()).toEqual([first]);
+  });
+});
