@@ -77,7 +77,8 @@ export async function extender(say: Say): Promise<SuiteReport> {
     ];
     const migrationFit = { isAsking: false };
     const budgets = { synced: true, covering };
-    const preemption = new Preemption({ view, questions, capacityOf, budgets, nominees, migrationFit });
+    const state = { whyNotYet: async () => await Promise.resolve(undefined), isAwaitedFor: () => false };
+    const preemption = new Preemption({ view, questions, capacityOf, budgets, nominees, migrationFit, state });
     const asked = new Extender({
       view,
       workloads: book,
@@ -92,7 +93,7 @@ export async function extender(say: Say): Promise<SuiteReport> {
       unread: (_pod, problem) => {
         throw new Error(problem);
       },
-      state: { whyNotYet: async () => await Promise.resolve(undefined) },
+      state,
       metrics: schedulerMetrics(new Registry()),
       monotonic,
     });

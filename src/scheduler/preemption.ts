@@ -15,6 +15,7 @@ import { whyPodWouldLeave } from './node-demands.ts';
 import type { Nominees } from './nominees.ts';
 import { type PlacementQuestions, type Split, splitByMember } from './placement-questions.ts';
 import type { Rules } from '../placement/policy-selection.ts';
+import type { StateGiver } from './state-giver.ts';
 
 /** The PodDisruptionBudgets of the host. */
 export interface BudgetsPort {
@@ -30,6 +31,7 @@ export interface PreemptionOptions {
   readonly budgets: BudgetsPort;
   readonly nominees: Nominees;
   readonly migrationFit: Pick<MigrationFit, 'isAsking'>;
+  readonly state: Pick<StateGiver, 'isAwaitedFor'>;
 }
 
 /** Who has to leave behind a virtual node; undefined where that would not bring the pod to a place. Worked out when it is asked. */
@@ -52,13 +54,13 @@ export class Preemption {
 
   /** `hungUp`: the scheduler did not wait for the answer, so that it evicts nobody for it, and may ask again at once. */
   async preempt({ pod, victims }: PreemptionArgs, hungUp?: AbortSignal): Promise<PreemptionResult> {
-    const { view, nominees, migrationFit } = this.#o;
+    const { view, nominees, migrationFit, state } = this.#o;
     const missing = await view.owners.whenKnown(pod);
     if (hungUp?.aborted === true) return evicting(new Map());
     const chain = view.owners.chainOf(pod);
     if (isMadeForItsNode(pod, chain) || view.nodes.anyVirtualNode() === undefined) return evicting(victims);
-    // By which rules it lives is not known yet; it is asked again, unless it was deleted.
-    if (view.hasLeft(pod) || missing !== undefined) return evicting(new Map());
+    // By which rules it lives is not known yet, or it waits for what it is to start with; it is asked again, unless it was deleted.
+    if (view.hasLeft(pod) || missing !== undefined || state.isAwaitedFor(pod)) return evicting(new Map());
     if (victims.size > 0 && nominees.wereJustNamed(pod, victims)) return evicting(victims);
     // Others make way already.
     if (nominees.waitsForVictims(pod)) return evicting(new Map());

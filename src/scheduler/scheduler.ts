@@ -137,6 +137,7 @@ export class Scheduler {
     });
     const freed = (): void => this.#waiting.resyncIn(0);
     const migrationFit = new MigrationFit({ view, questions, capacityOf: openCapacityOf, freed, clock });
+    const state = new StateGiver({ host, view, events: options.events, given: freed, monotonic });
     this.#preemption = new Preemption({
       view,
       questions,
@@ -144,6 +145,7 @@ export class Scheduler {
       budgets: options.budgets,
       nominees,
       migrationFit,
+      state,
     });
     const coming = new ComingPods({ view, clock, monotonic });
     this.placedPods = new HostPlacedPods({
@@ -158,7 +160,6 @@ export class Scheduler {
     });
     this.gangRooms = new GangPlacer({ view, questions, ownQuestions, heldRooms, capacityOf, clock });
     this.#gangHolds = new GangHolds({ view, places: this.gangRooms, opened: freed, logger, clock });
-    const state = new StateGiver({ host, view, events: options.events, given: freed, monotonic });
     this.#extender = new Extender({
       view,
       workloads,

@@ -30,6 +30,10 @@ const WAIT_MS = 300;
 /** For each of the two, in ms. */
 const DEADLINE_MS = 10_000;
 const REMEMBERED = 20_000;
+/** Pods that are given theirs at the same time, as each takes a connection to the host, which Leases need, too. */
+const MOST_AT_ONCE = 4;
+/** And those of one namespace, in which a webhook for pods may take its time. */
+const MOST_OF_NAMESPACE = 2;
 
 export interface StateGiverOptions {
   host: KubeClient;
@@ -64,8 +68,8 @@ export class StateGiver {
   readonly #done = new LRUCache<string, Labels>(atMost(REMEMBERED));
   /** Those that a scheduler was told to wait with. */
   readonly #waiting = new LRUCache<string, true>(atMost(REMEMBERED));
-  /** What is being given now. Never rejects. */
-  readonly #underWay = new Map<string, Promise<void>>();
+  /** What is being given now, and in which namespaces. Never rejects. */
+  readonly #underWay = new Map<string, { namespace: string | undefined; ended: Promise<void> }>();
   /** Why the last try came to nothing. */
   readonly #failed = new LRUCache<string, string>(atMost(REMEMBERED));
 
@@ -83,7 +87,11 @@ export class StateGiver {
     // One that shows nothing of it may be what it was before, as in a host that was restored from a backup.
     if (hasAll(pod, this.#done.get(key))) return undefined;
     this.#done.delete(key);
-    const underWay = this.#underWay.get(key) ?? this.#begin(key, giving);
+    const underWay = this.#underWay.get(key)?.ended ?? this.#begin(key, giving);
+    if (underWay === undefined) {
+      this.#waiting.set(key, true);
+      return this.#failed.get(key) ?? 'other pods are being given theirs';
+    }
     const waitMs = this.#budget.take(WAIT_MS);
     const began = this.#o.monotonic();
     const ended = new AbortController();
@@ -97,6 +105,13 @@ export class StateGiver {
     return undefined;
   }
 
+  /** Whether a scheduler was told to wait with it: evictions are no help to it then. */
+  isAwaitedFor(pod: Pod): boolean {
+    if (this.#waiting.size === 0) return false;
+    const giving = this.#givingOf(pod);
+    return giving !== undefined && this.#waiting.has(keyOf(giving));
+  }
+
   #givingOf(pod: Pod): Giving | undefined {
     const { chain, chosen } = this.#o.view.selectionOf(pod);
     const failover: Failover | undefined = chosen?.failover;
@@ -107,16 +122,20 @@ export class StateGiver {
     return heir === undefined ? undefined : { pod, workload, heir, kept };
   }
 
-  #begin(key: string, giving: Giving): Promise<void> {
-    const trying = this.#try(key, giving).finally(() => this.#underWay.delete(key));
-    this.#underWay.set(key, trying);
-    return trying;
+  /** Undefined: not now, as too many others are under way. */
+  #begin(key: string, giving: Giving): Promise<void> | undefined {
+    const { namespace } = giving.pod.metadata;
+    const ofNamespace = [...this.#underWay.values()].filter((one) => one.namespace === namespace);
+    if (this.#underWay.size >= MOST_AT_ONCE || ofNamespace.length >= MOST_OF_NAMESPACE) return undefined;
+    const ended = this.#try(key, giving).finally(() => this.#underWay.delete(key));
+    this.#underWay.set(key, { namespace, ended });
+    return ended;
   }
 
   async #try(key: string, giving: Giving): Promise<void> {
-    let given: Labels = {};
+    let labels: Labels = {};
     try {
-      given = await this.#give(giving);
+      labels = await this.#give(giving);
     } catch (error) {
       if (!isFinal(error)) {
         this.#failed.set(key, describeError(error));
@@ -126,20 +145,32 @@ export class StateGiver {
       if (!isGone(error))
         this.#tell(giving, [...giving.kept], `the host does not let it be read or written (${describeError(error)})`);
     }
-    this.#done.set(key, given);
+    this.#done.set(key, labels);
     this.#failed.delete(key);
     if (this.#waiting.delete(key)) this.#o.given();
   }
 
   async #give(giving: Giving): Promise<Labels> {
-    const { pod, heir, kept } = giving;
-    const found: HandedOn = handedOn(pod, await this.#preserved(giving), { heir, kept });
-    const { labels, taken } = found;
+    const preserved = await this.#preserved(giving);
+    try {
+      return await this.#write(giving.pod, giving, preserved);
+    } catch (error) {
+      if (!isConflict(error)) throw error;
+    }
+    // A scheduler may know it as it was before; somebody else may have given it one of these labels since.
+    const { namespace, name, uid } = giving.pod.metadata;
+    const now = await get<Pod>(this.#o.host, PODS, { namespace, name }, { deadlineMs: DEADLINE_MS });
+    return now.metadata.uid === uid ? await this.#write(now, giving, preserved) : {};
+  }
+
+  /** The pod as it is known. @returns what it has of that then */
+  async #write(pod: Pod, giving: Giving, preserved: Preserved): Promise<Labels> {
+    const { labels, taken }: HandedOn = handedOn(pod, preserved, giving);
     if (taken.length > 0) this.#tell(giving, taken, 'it has that label by itself, with another value');
     if (Object.keys(labels).length === 0) return labels;
-    const { namespace, name, uid } = pod.metadata;
-    const options = { deadlineMs: DEADLINE_MS };
-    await patch(this.#o.host, PODS, { namespace, name }, { metadata: { uid, labels } }, { type: 'merge' }, options);
+    const { namespace, name, uid, resourceVersion } = pod.metadata;
+    const body = { metadata: { uid, resourceVersion, labels } };
+    await patch(this.#o.host, PODS, { namespace, name }, body, { type: 'merge' }, { deadlineMs: DEADLINE_MS });
     return labels;
   }
 

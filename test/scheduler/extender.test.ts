@@ -222,7 +222,11 @@ beforeEach(async () => {
     nominationOf: (one) => view.nominationOf(one),
     monotonic: clock,
   });
-  preemption = new Preemption({ view, questions, capacityOf: openCapacityOf, budgets, nominees, migrationFit });
+  const state = {
+    whyNotYet: async (): Promise<string | undefined> => await Promise.resolve(stateless),
+    isAwaitedFor: (): boolean => stateless !== undefined,
+  };
+  preemption = new Preemption({ view, questions, capacityOf: openCapacityOf, budgets, nominees, migrationFit, state });
   extender = new Extender({
     view,
     workloads,
@@ -233,7 +237,7 @@ beforeEach(async () => {
     waiting: { answered: () => undefined, resyncIn: (ms) => resyncs.push(ms) },
     annotationProblem: (_chain, problem) => problems.push(problem),
     unread: (_pod, problem) => problems.push(problem),
-    state: { whyNotYet: async () => await Promise.resolve(stateless) },
+    state,
     metrics: schedulerMetrics(new Registry()),
     monotonic: clock,
   });
@@ -263,6 +267,17 @@ test('a pod that has to get the state of the one before it goes nowhere until it
   expect(resyncs).toEqual([2_000]);
   stateless = undefined;
   expect((await filter(pod('a'), ['east'])).NodeNames).toEqual(['east']);
+});
+
+test('for a pod that waits for the state of the one before it nobody is evicted', async () => {
+  stateless = 'it is being read';
+  const one = pod('a', { spec: { priority: 100 } });
+  // The other node is full, which the scheduler's own filters say: those are candidates for preemption, whatever is answered of others.
+  expect((await filter(one, ['local-1'])).NodeNames).toEqual([]);
+  const proposed = new Map([['local-2', { uids: ['innocent'], violations: 0 }]]);
+  expect(await preemption.preempt({ pod: one, victims: proposed })).toEqual({ NodeNameToMetaVictims: {} });
+  stateless = undefined;
+  expect((await preemption.preempt({ pod: one, victims: proposed })).NodeNameToMetaVictims).toHaveProperty('local-2');
 });
 
 describe('local first', () => {

@@ -2,6 +2,7 @@ import { pino } from 'pino';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { until } from '../../hack/until.ts';
 import type { EventSubject } from '../../src/kube/event-correlator.ts';
+import type { KubeClient } from '../../src/kube/client.ts';
 import type { Pod } from '../../src/kube/core-v1.ts';
 import { HostView } from '../../src/scheduler/host-view.ts';
 import { StateGiver } from '../../src/scheduler/state-giver.ts';
@@ -11,6 +12,7 @@ import { serveMemoryApi } from '../fixtures/memory-api-server.ts';
 /** StatefulSet shop/db, whose policy hands on the address of the pod before. */
 let api: MemoryApi;
 let giver: StateGiver;
+let host: KubeClient;
 let setUid: string;
 let close: () => Promise<void>;
 let given = 0;
@@ -44,7 +46,7 @@ beforeEach(async () => {
     },
   });
   const server = await serveMemoryApi(api);
-  const host = server.client('host');
+  host = server.client('host');
   const monotonic = (): number => performance.now();
   const view = new HostView({ host, logger: pino({ level: 'silent' }), monotonic });
   const record = ({ kind, name }: EventSubject, _type: string, reason: string, message: string): unknown =>
@@ -63,15 +65,16 @@ afterEach(async () => {
   await close();
 });
 
-function left(uid = setUid): void {
+function left(uid = setUid, pods: readonly string[] = ['db-0']): void {
   const workload = { apiVersion: 'apps/v1', kind: 'StatefulSet', name: 'db', uid };
-  const entry = { pod: 'db-0', uid: 'former', time: '2026-01-01T00:00:00Z', labels: { [LABEL]: '10.1.2.3' } };
+  const had = { [LABEL]: '10.1.2.3' };
+  const preserved = pods.map((pod) => ({ pod, uid: 'former', time: '2026-01-01T00:00:00Z', labels: had }));
   make(`${SPILLWAY}/workloadplacements`, {
     apiVersion: 'spillway.dev/v1alpha1',
     kind: 'WorkloadPlacement',
     metadata: { name: 'statefulset-db', namespace: 'shop' },
     spec: { workload },
-    status: { preserved: [entry] },
+    status: { preserved },
   });
 }
 
@@ -129,6 +132,35 @@ describe('a pod that comes in the place of one that was moved', () => {
     await until('it has it', async () => (await giver.whyNotYet(pod)) === undefined);
     expect(labels()).toMatchObject({ [LABEL]: '10.1.2.3' });
     expect(given).toBe(1);
+  });
+
+  test('keeps a label that somebody gave it since the scheduler read it', async () => {
+    left();
+    const pod = comes();
+    api.edit(`${PODS}/db-0`, { metadata: { labels: { [LABEL]: 'own' } } });
+    expect(await giver.whyNotYet(pod)).toBeUndefined();
+    expect(labels()).toEqual({ app: 'db', [LABEL]: 'own' });
+    expect(told).toEqual([expect.stringContaining('it has that label by itself, with another value')]);
+  });
+
+  test('has it also where its scheduler knows it as it was before it was written to by others', async () => {
+    left();
+    const pod = comes();
+    api.edit(`${PODS}/db-0`, { metadata: { annotations: { 'example.com/other': '1' } } });
+    expect(await giver.whyNotYet(pod)).toBeUndefined();
+    expect(labels()).toEqual({ app: 'db', [LABEL]: '10.1.2.3' });
+    expect(await giver.whyNotYet(pod)).toBeUndefined();
+  });
+
+  test('takes no connection to the host that others need, where a webhook for pods takes its time', async () => {
+    const names = Array.from({ length: 64 }, (_, index) => `db-${String(index)}`);
+    left(setUid, names);
+    const pods = names.map((name) => comes(name));
+    api.fault = ({ method, path }) => (method === 'PATCH' && path.startsWith(PODS) ? 'hang' : undefined);
+    for (const pod of pods) expect(await giver.whyNotYet(pod)).toBeTypeOf('string');
+    expect(api.requests('PATCH')).toHaveLength(2);
+    expect(pods.map((pod) => giver.isAwaitedFor(pod))).not.toContain(false);
+    await host.request({ path: '/api/v1/namespaces/shop', deadlineMs: 5_000 });
   });
 
   test('does not hold up schedulers while the host takes its time', async () => {
