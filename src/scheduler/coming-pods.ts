@@ -5,13 +5,18 @@ import type { Pod } from '../kube/core-v1.ts';
 import { Expiries } from '../kube/expiries.ts';
 import { keyOf, splitKey } from '../kube/object.ts';
 import { controllerKeyOf, controllerOf, controllerOrOwnKeyOf, ownerKeyOf } from '../kube/owner-references.ts';
-import { replicasOf, revisionOf } from '../placement/owner-chain.ts';
+import { replicasOf, revisionOf, type TypedObject } from '../placement/owner-chain.ts';
 import { makesWay, needsNode } from './coming-pod.ts';
 import type { HostView } from './host-view.ts';
 import { nextPod } from './next-of-set.ts';
 
-/** So long the next pod is waited for once the former one is gone, and room is seen to for one that schedulers refuse, in ms. */
+/**
+ * So long the next pod is waited for once the former one is gone, or should be, and room is seen to for one that schedulers refuse, or that none
+ * speaks of, in ms.
+ */
 const WAIT_MS = 300_000;
+/** Groups of pods without a node that are seen to, those that came last: about each it is asked where its pods may go. */
+const MOST_GROUPS = 128;
 
 /** A pod that needs a place: it has no node yet, or is as its controller is about to make it. */
 export interface ComingPod {
@@ -58,6 +63,8 @@ export class ComingPods {
   readonly #groupOf = new Map<string, string>();
   /** By key of the controller. */
   readonly #going = new Map<string, Going>();
+  /** Keys of {@link #going} by UID of the pod: it may lose its controller before it is gone. */
+  readonly #controllerOf = new Map<string, string>();
   /** Those of {@link #going} that are not there any more. */
   readonly #gone = new Expiries<{ controller: string; uid: string }>();
   /** Schedulers refuse them, by UID. */
@@ -74,7 +81,7 @@ export class ComingPods {
   groups(sent: readonly Pod[]): ComingGroup[] {
     this.#expire();
     const groups: ComingGroup[] = [];
-    for (const [key, pods] of this.#waiting) groups.push({ key, from: undefined, pods });
+    for (const [key, pods] of [...this.#waiting].slice(-MOST_GROUPS)) groups.push({ key, from: undefined, pods });
     const next = new Map<string, { from: string; pods: Map<string, ComingPod> }>();
     const add = (goingKey: string, { pod: going, since }: ComingPod): void => {
       const made = nextPod(going, this.#o.view);
@@ -87,7 +94,8 @@ export class ComingPods {
     for (const [controller, { pods }] of this.#going) {
       const missing = this.#missing(controller) ?? 0;
       // The last ones: of a lost member, pods may end for as long as it does not answer, and have others in their places.
-      if (missing > 0) for (const one of [...pods.values()].slice(-missing)) add(one.key, one);
+      const awaited = [...pods.values()].filter((one) => this.#isAwaited(one));
+      if (missing > 0) for (const one of awaited.slice(-missing)) add(one.key, one);
     }
     for (const pod of sent) if (!this.#isShown(pod)) add(this.#keyOf(pod), { pod, since: this.#o.monotonic() });
     for (const [key, { from, pods }] of next) groups.push({ key, from, pods });
@@ -102,13 +110,12 @@ export class ComingPods {
     this.#setWaiting(uid, needsNode(pod) && !isThere ? pod : undefined);
     const owned = asOwned(pod);
     const controller = controllerKeyOf(owned);
-    if (controller === undefined) return;
     // Of pods on nodes of the host the caches keep no more than what they take there, and nobody moves these.
     const goes = makesWay(pod) && this.#o.view.nodes.memberOf(pod.spec.nodeName ?? '') !== undefined;
-    if (!goes) {
-      this.#forget(controller, uid);
-      return;
-    }
+    const before = this.#controllerOf.get(uid);
+    if (before !== undefined && (before !== controller || !goes)) this.#forget(before, uid);
+    if (controller === undefined || !goes) return;
+    this.#controllerOf.set(uid, controller);
     const going = this.#going.get(controller) ?? { pods: new Map(), had: new Set() };
     this.#going.set(controller, going);
     const since = going.pods.get(uid)?.since ?? this.#o.monotonic();
@@ -135,12 +142,10 @@ export class ComingPods {
     this.#groupOf.set(uid, key);
   }
 
-  /** A pod that a scheduler has found no node for in all that time does not get one of those that it seems to fit on. */
+  /** A pod that got no node in all that time does not get one of those that it seems to fit on; its scheduler may not be there. */
   #seenToForMs(pod: Pod): number {
-    const refused = unscheduledOf(pod);
-    if (refused === undefined) return Infinity;
     const now = this.#o.clock();
-    const since = Date.parse(refused.lastTransitionTime ?? '');
+    const since = Date.parse(unscheduledOf(pod)?.lastTransitionTime ?? '');
     // Of a pod that had gates that time may be older than its wait.
     const forMs = Math.min(this.#o.view.waits.waitedMs(pod, now), Number.isNaN(since) ? Infinity : now - since);
     return WAIT_MS - forMs;
@@ -149,7 +154,7 @@ export class ComingPods {
   #left(pod: Pod): void {
     const { uid = '' } = pod.metadata;
     this.#setWaiting(uid, undefined);
-    const controller = controllerKeyOf(asOwned(pod));
+    const controller = this.#controllerOf.get(uid);
     const going = controller === undefined ? undefined : this.#going.get(controller);
     if (controller === undefined || going?.pods.has(uid) !== true) return;
     going.had.delete(uid);
@@ -164,6 +169,7 @@ export class ComingPods {
   }
 
   #forget(controller: string, uid: string): void {
+    this.#controllerOf.delete(uid);
     const going = this.#going.get(controller);
     if (going?.pods.delete(uid) !== true) return;
     going.had.delete(uid);
@@ -176,6 +182,7 @@ export class ComingPods {
     const { owners, seats } = this.#o.view;
     const owner = owners.byUid(splitKey(controller).name);
     if (owner === undefined || ownerKeyOf(owner) !== controller) return undefined;
+    if (makesNoMore(owner)) return 0;
     const wanted = replicasOf(owner);
     if (wanted === undefined) return undefined;
     return wanted - seats.size(controller) + (this.#going.get(controller)?.had.size ?? 0);
@@ -194,10 +201,23 @@ export class ComingPods {
     return !isThere && missing <= (going?.size ?? 0);
   }
 
+  /** Not one that should be gone long ago: in a member that does not answer pods may end for days. */
+  #isAwaited({ pod: { metadata }, since }: ComingPod): boolean {
+    if (metadata.deletionTimestamp === undefined) return true;
+    const graceMs = (metadata.deletionGracePeriodSeconds ?? 0) * 1000;
+    return this.#o.monotonic() - since < graceMs + WAIT_MS;
+  }
+
   #keyOf(pod: Pod): string {
     const { containers, nodeName = '' } = pod.spec;
     let shape = this.#shapes.get(containers);
     if (shape === undefined) this.#shapes.set(containers, (shape = this.#shapesSeen += 1));
     return `${controllerOrOwnKeyOf(pod)} ${revisionOf(pod) ?? ''} ${String(shape)} ${nodeName}`;
   }
+}
+
+/** It is being deleted, or a Job that is suspended or has ended. */
+function makesNoMore(owner: TypedObject): boolean {
+  const { spec = {}, status = {} } = owner as { spec?: { suspend?: boolean }; status?: { ended?: boolean } };
+  return owner.metadata.deletionTimestamp !== undefined || spec.suspend === true || status.ended === true;
 }

@@ -25,14 +25,14 @@ const FEDERATION = 'federation.';
 
 /**
  * Labels, the controller, and how many pods it asks for and in which order; of a DaemonSet which pods are its own, of a ReplicaSet whether
- * it tells them from those of others by their template, of a Deployment that two revisions must not run side by side, of a StatefulSet what its
+ * it tells them from those of others by their template, of a Job whether it makes any now, of a Deployment that two revisions must not run side by side, of a StatefulSet what its
  * next pods are made from, while that is not what all are of.
  */
 export function ownerProjection(apiVersion: string, kind: string): (raw: KubeObject) => TypedObject {
   return (raw) => {
     const { spec = {}, status = {} } = raw as { spec?: Record<string, unknown>; status?: Record<string, unknown> };
-    const { replicas, parallelism, completions, podManagementPolicy, selector, strategy } = spec;
-    const { succeeded } = status;
+    const { replicas, parallelism, completions, suspend, podManagementPolicy, selector, strategy } = spec;
+    const { succeeded, conditions } = status;
     const metadata = metadataOf(raw, (key) => key.startsWith(FEDERATION) || ROLLOUT_ANNOTATIONS.includes(key));
     const ofSet = kind === 'StatefulSet' && apiVersion.startsWith('apps/') ? keptOfSet(raw) : undefined;
     const object: TypedObject & { spec: object; status: object } = {
@@ -44,14 +44,25 @@ export function ownerProjection(apiVersion: string, kind: string): (raw: KubeObj
         replicas,
         parallelism,
         completions,
+        suspend: suspend === true ? true : undefined,
         podManagementPolicy,
         selector: kind === 'DaemonSet' ? selector : kind === 'ReplicaSet' ? byTemplate(selector) : undefined,
         strategy: isRecreate(strategy) ? RECREATE : undefined,
       }),
-      status: defined({ succeeded, ...ofSet?.status }),
+      status: defined({
+        succeeded,
+        ended: kind === 'Job' && hasEnded(conditions) ? true : undefined,
+        ...ofSet?.status,
+      }),
     };
     return object;
   };
+}
+
+/** Of a Job. */
+function hasEnded(conditions: unknown): boolean {
+  const all = Array.isArray(conditions) ? (conditions as readonly Condition[]) : [];
+  return all.some(({ type, status }) => (type === 'Complete' || type === 'Failed') && status === 'True');
 }
 
 /** For Deployments with it. */

@@ -13,8 +13,6 @@ import { slotsTaken } from './slots-taken.ts';
 
 /** What was found out about where pods may go counts for so long, in ms. */
 const KNOWN_MS = 1_000;
-/** For so many groups of pods, in that time; of the others it is not asked, and they are taken to go anywhere. */
-const MOST_GROUPS = 256;
 /** So many pods are put to their places one by one; where there are more, there has to be plenty. */
 const MOST_TRIED = 64;
 /** A pod that needs a place has it soon, or not for long, in ms. */
@@ -128,8 +126,8 @@ export class RoomBeside {
         const capacity = best === undefined ? undefined : capacityOf(best.name);
         if (best === undefined || capacity === undefined) continue;
         const key = `${ASIDE}${pod.metadata.uid ?? ''}`;
-        capacity.reserve(key, best.request);
         aside.push([capacity, key]);
+        capacity.reserve(key, best.request);
       }
       return nodes.some(({ name, request }) => capacityOf(name)?.fits(request).fits === true);
     } finally {
@@ -143,7 +141,6 @@ export class RoomBeside {
     const { of } = this.#places;
     const known = of.get(group.key);
     if (known !== undefined) return known.has(cluster);
-    if (of.size >= MOST_GROUPS) return true;
     const [first] = group.pods.values();
     const places = first === undefined ? new Set<string>() : this.#placesOf(first.pod, group);
     of.set(group.key, places);

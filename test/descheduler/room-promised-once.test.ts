@@ -119,10 +119,20 @@ describe('room that one pod needs is promised to no other', () => {
     expect(room.evictions()).toEqual([first]);
     expect(await lookIn(59_000)).toEqual([first]);
     expect(await lookIn(2_000)).toEqual([first]);
-    expect(await lookIn(600_000)).toEqual([first]);
+    expect(await lookIn(300_000)).toEqual([first]);
     expect(room.told('DrainedPodHeld')).toContainEqual(
       expect.stringMatching(/^Pod b-0: .*: the room elsewhere is for pods that come before it$/),
     );
+  });
+
+  test('but not for ever: one that should have ended five minutes ago may end in days', async () => {
+    await statefulPod('b', 4);
+    nodes(4);
+    await drain();
+    await look();
+    await room.seen('it ends', () => isEnding(first));
+    expect(await lookIn(119_000 + 300_000)).toEqual([first]);
+    expect(await lookIn(16_000)).toEqual([first, 'b-0']);
   });
 
   test('after a restart of the manager', async () => {
@@ -197,6 +207,65 @@ describe('room that one pod needs is promised to no other', () => {
     expect(await lookIn(0)).toEqual([first, 'b-0']);
   });
 
+  test('nor by a controller that is being deleted', async () => {
+    await statefulPod('b', 4);
+    nodes(4);
+    await drain();
+    await look();
+    await room.seen('it ends', () => isEnding(first));
+    const { uid = '' } = room.api.objects.get(`${SETS}/a`)?.metadata ?? {};
+    const metadata = { deletionTimestamp: new Date(room.now).toISOString(), finalizers: ['foregroundDeletion'] };
+    room.api.edit(`${SETS}/a`, { metadata });
+    const isDeleted = (): boolean => room.process.view.owners.byUid(uid)?.metadata.deletionTimestamp !== undefined;
+    await room.seen('it is deleted', isDeleted);
+    expect(await lookIn(3_000)).toEqual([first, 'b-0']);
+  });
+
+  test('nor for a pod that lost its controller before it was gone', async () => {
+    await statefulPod('b', 4);
+    nodes(4);
+    await drain();
+    await look();
+    await room.seen('it ends', () => isEnding(first));
+    room.api.edit(`${PODS}/${first}`, { metadata: { ownerReferences: null } });
+    await room.seen('it has none', () => cached(first)?.metadata.ownerReferences === undefined);
+    await ends(first);
+    expect(await lookIn(61_000)).toEqual([first, 'b-0']);
+  });
+
+  test.each([
+    ['is suspended', { spec: { suspend: true } }],
+    ['has ended', { status: { conditions: [{ type: 'Complete', status: 'True' }] } }],
+  ])('nor by a Job that %s', async (_what, change) => {
+    const jobs = '/apis/batch/v1/namespaces/shop/jobs';
+    const batch = { apiVersion: 'batch/v1', kind: 'Job' };
+    const { uid = '' } = room.make(jobs, {
+      ...batch,
+      metadata: { name: 'j', namespace: 'shop' },
+      spec: { parallelism: 1 },
+    }).metadata;
+    await room.seen('it is known', () => room.process.view.owners.byUid(uid) !== undefined);
+    const ending = { deletionTimestamp: new Date(room.now).toISOString(), deletionGracePeriodSeconds: 120 };
+    const ownerReferences = [{ ...batch, name: 'j', uid, controller: true }];
+    const metadata = { name: 'j-1', namespace: 'shop', ownerReferences, ...ending };
+    const spec = { nodeName: 'east', ...asking(4) };
+    room.make(PODS, { apiVersion: 'v1', kind: 'Pod', metadata, spec, status: { phase: 'Running' } });
+    await room.seen('it ends', () => isEnding('j-1'));
+    nodes(4);
+    await drain();
+    await look();
+    expect(room.evictions()).toEqual([]);
+    room.api.edit(`${jobs}/j`, change);
+    await room.seen('that is known', () => {
+      const { spec: kept = {}, status = {} } = room.process.view.owners.byUid(uid) as {
+        spec?: object;
+        status?: object;
+      };
+      return 'suspend' in kept || 'ended' in status;
+    });
+    expect(await lookIn(3_000)).toEqual([first]);
+  });
+
   test('nor by a controller that has as many pods as it asks for', async () => {
     await statefulPod('b', 4);
     nodes(4);
@@ -249,6 +318,45 @@ describe('a pod that waits', () => {
     await drain();
     await look();
     expect(room.evictions()).toEqual([first]);
+  });
+
+  test('keeps nobody from it for longer where no scheduler ever speaks of it', async () => {
+    const first = await statefulPod('a', 4);
+    nodes(4);
+    const creationTimestamp = new Date(room.now).toISOString();
+    const metadata = { name: 'alone', namespace: 'shop', creationTimestamp };
+    room.make(PODS, { apiVersion: 'v1', kind: 'Pod', metadata, spec: asking(4), status: { phase: 'Pending' } });
+    await room.seen('it is known', () => cached('alone') !== undefined);
+    await drain();
+    await look();
+    expect(await lookIn(280_000)).toEqual([]);
+    expect(await lookIn(25_000)).toEqual([first]);
+  });
+
+  test('of very many kinds keeps nobody from room in another cluster than it may go to', async () => {
+    const first = await statefulPod('a', 4);
+    room.addMember('south');
+    room.setRoom('south', 0);
+    nodes(100);
+    const batch = { apiVersion: 'batch/v1', kind: 'Job' };
+    room.place('jobs', { clusterAffinity: { clusterNames: ['south'] } }, batch);
+    for (let index = 0; index < 300; index += 1) {
+      const name = `j-${String(index)}`;
+      const job = { ...batch, metadata: { name, namespace: 'shop' }, spec: { parallelism: 1 } };
+      const { uid = '' } = room.make('/apis/batch/v1/namespaces/shop/jobs', job).metadata;
+      const ownerReferences = [{ ...batch, name, uid, controller: true }];
+      const metadata = { name, namespace: 'shop', ownerReferences };
+      room.make(PODS, { apiVersion: 'v1', kind: 'Pod', metadata, spec: asking(4), status: { phase: 'Pending' } });
+    }
+    const { view, placed } = room.process;
+    await room.seen(
+      'all is known',
+      () => view.policies.get('shop/jobs') !== undefined && placed.members().length === 3,
+    );
+    await room.seen('they are known', () => cached('j-299') !== undefined);
+    await drain();
+    await look();
+    expect(await lookIn(20_000)).toEqual([first]);
   });
 
   test('keeps its size and no more from others, and for five minutes where schedulers find no node for it', async () => {
