@@ -69,7 +69,7 @@ export class StateRecords {
       this.#tell(live, workload, `failover.${field}.statePreservation: ${manyOf(workload)}`);
       return undefined;
     }
-    const found = foundState(rules, live.status);
+    const found = foundState(rules, live.status, heir);
     const { name: pod, uid = '' } = live.metadata;
     const kept = stateLabels(failover);
     const change = (before: Preserved): Preserved | undefined =>

@@ -164,6 +164,23 @@ describe('a pod whose policy hands on what it shows', () => {
     expect(room.told('StateNotHandedOn')[0]).toContain('of Deployment web there may be several pods');
   });
 
+  test('goes without what its controller would let go of the next pod by, which is told', async () => {
+    const matchExpressions = [{ key: IP.aliasLabelName, operator: 'DoesNotExist' }];
+    room.editDeployment('web', { spec: { replicas: 1, selector: { matchLabels: { app: 'web' }, matchExpressions } } });
+    const { owners } = room.process.view;
+    const { uid = '' } = web.deployment.metadata;
+    await room.seen(
+      'it is known',
+      () => (owners.byUid(uid) as { spec?: { selector?: unknown } }).spec?.selector !== undefined,
+    );
+    remember();
+    const names = await run({ podIP: '10.1.2.3' });
+    await look();
+    expect(room.evictions()).toEqual(names);
+    expect(preserved()).toBeUndefined();
+    expect(room.told('StateNotHandedOn')[0]).toContain('the selector of its workload rules that label out');
+  });
+
   test('is not written down where no rule says so', async () => {
     await place();
     await run({ podIP: '10.1.2.3' });
