@@ -73,6 +73,7 @@ export function foundState(
     if (value === undefined) continue;
     // Programs end what they say with a line break.
     const text = scalarText(value)?.trim();
+    if (found.length === 1 && text === '') continue;
     const whyNot = found.length > 1 ? `it finds ${String(found.length)} values` : whyNoLabel(text);
     const why = ruledOut.has(rule.aliasLabelName) ? RULED_OUT : whyNot;
     if (why !== undefined) problems.push({ rule, why });

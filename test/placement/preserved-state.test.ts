@@ -76,6 +76,8 @@ describe('what a rule finds', () => {
     ['an object', ended({ a: 'b' }), {}, 'it finds no single value, but an object or a list'],
     ['a list', ended(['a']), {}, 'it finds no single value, but an object or a list'],
     ['nothing', ended(undefined), {}, undefined],
+    ['nothing but a line break', ended('\n'), {}, undefined],
+    ['an empty text', ended(''), {}, undefined],
     ['no status', undefined, {}, undefined],
   ])('%s', (_what, status, labels, why) => {
     const found = foundState([POINT], status, heir);
