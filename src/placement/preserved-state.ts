@@ -116,6 +116,11 @@ export function withState(
   return [{ pod, uid, time, labels: all }, ...others].slice(0, MOST_PRESERVED);
 }
 
+/** The same where nobody can tell which pod comes in the place of the one that is moved: nothing that was there is handed on then. */
+export function withoutState(before: Preserved): Preserved | undefined {
+  return before.length === 0 ? undefined : [];
+}
+
 function entryFor(preserved: Preserved, pod: string, { by }: Heir): Moved | undefined {
   return by === 'onlyOne' ? preserved[0] : preserved.find((one) => one.pod === pod);
 }

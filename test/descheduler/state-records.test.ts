@@ -156,17 +156,22 @@ describe('a pod whose policy hands on what it shows', () => {
     expect(room.told('StateNotHandedOn')).toHaveLength(2);
   });
 
-  test('goes without it where it is one of several, which is told', async () => {
+  test('goes without it where it is one of several, which is told, and nothing is left of the only one before', async () => {
     room.editDeployment('web', { spec: { replicas: 2 } });
     const { owners } = room.process.view;
     const { uid = '' } = web.deployment.metadata;
     await room.seen('it is known', () => (owners.byUid(uid) as { spec?: { replicas?: number } }).spec?.replicas === 2);
-    remember();
+    const labels = { 'example.com/former-ip': '10.9.9.9' };
+    remember({ preserved: [{ pod: 'web-old', uid: 'old', time: '2026-01-01T00:00:00Z', labels }] });
     const names = await run({ podIP: '10.1.2.3' }, 2);
     await look();
     expect(room.evictions()).toEqual(names);
-    expect(preserved()).toBeUndefined();
+    expect(preserved()).toEqual([]);
     expect(room.told('StateNotHandedOn')[0]).toContain('of Deployment web there may be several pods');
+    const order = room.api.seen.filter(({ method }) => method === 'PATCH' || method === 'POST').map(({ path }) => path);
+    const written = order.flatMap((path, index) => (path.startsWith(RECORD) ? [index] : []));
+    expect(written).toHaveLength(1);
+    expect(order.findIndex((path) => path.endsWith('/eviction'))).toBeGreaterThan(written[0] ?? Infinity);
   });
 
   test('goes without what its controller would let go of the next pod by, which is told', async () => {
