@@ -1,4 +1,6 @@
+import { readFileSync } from 'node:fs';
 import { describe, expect, it, test } from 'vitest';
+import { isTakenLabel } from '../../src/api/state-preservation.ts';
 import { MOST_PRESERVED } from '../../src/api/workload-placement.ts';
 import type { Pod } from '../../src/kube/core-v1.ts';
 import type { TypedObject } from '../../src/placement/owner-chain.ts';
@@ -60,6 +62,29 @@ test('labels that the selector of a workload rules out are known', () => {
     }) as TypedObject;
   expect(heirOf(podOf('StatefulSet'), workload('StatefulSet'), 3)).toEqual(heirBy('sameName', 'a', 'b'));
   expect(heirOf(podOf('ReplicaSet'), workload('Deployment'), 1)).toEqual(heirBy('onlyOne', 'a', 'b'));
+});
+
+describe('a label by which others know pods', () => {
+  const guard = readFileSync('manifests/scheduler/pod-guard.yaml', 'utf8');
+  const [, prefix = 'none'] = /!k\.matches\('([^']+)'\)/u.exec(guard) ?? [];
+  const [, names = ''] = /!\(k in \[([^\]]+)\]\)/u.exec(guard) ?? [];
+  const isGuarded = (key: string): boolean => new RegExp(prefix, 'u').test(key) || names.includes(`'${key}'`);
+
+  it.each<[string, boolean]>([
+    ['apps.kubernetes.io/pod-index', true],
+    ['sigs.k8s.io/x', true],
+    ['kueue.x-k8s.io/queue-name', true],
+    ['scheduling.x-k8s.io/pod-group', true],
+    ['x-k8s.io/y', true],
+    ['pod-group.scheduling.sigs.k8s.io', true],
+    ['spillway.dev/gang', true],
+    ['job-name', true],
+    ['example.com/point', false],
+    ['ax-k8s.io/point', false],
+    ['point', false],
+  ])('is given by no policy, nor let through by the guard of pods: %s %s', (key, isTaken) => {
+    expect([isTakenLabel(key), isGuarded(key)]).toEqual([isTaken, isTaken]);
+  });
 });
 
 describe('what a rule finds', () => {
