@@ -2,11 +2,11 @@ import { z } from 'zod';
 import { JSON_PATH } from '../kube/json-path.ts';
 import { cel, labelKey, labelValue, listMap } from './schema-parts.ts';
 
-/** Prefixes whose labels mean something to Kubernetes or to Spillway. */
-const TAKEN_PREFIX = /^([^/]+[.])?(kubernetes[.]io|k8s[.]io|spillway[.]dev)[/]/;
-/** Labels without a prefix by which controllers know their pods. */
+/** Prefixes whose labels mean something to Kubernetes, its projects (x-k8s.io: Kueue, gangs) or Spillway. */
+const TAKEN_PREFIX = /^([^/]+[.])?(kubernetes[.]io|k8s[.]io|x-k8s[.]io|spillway[.]dev)[/]/;
+/** Labels without a prefix by which controllers know their pods, and schedulers their groups. */
 const TAKEN_NAME =
-  /^(pod-template-hash|controller-revision-hash|rollouts-pod-template-hash|pod-template-generation|job-name|controller-uid)$/;
+  /^(pod-template-hash|controller-revision-hash|rollouts-pod-template-hash|pod-template-generation|job-name|controller-uid|pod-group[.]scheduling[.]sigs[.]k8s[.]io)$/;
 
 /** Whether no policy may hand anything on under that label. */
 export function isTakenLabel(key: string): boolean {

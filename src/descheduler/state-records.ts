@@ -17,6 +17,7 @@ import {
   stateLabels,
   type StateField,
   stateRules,
+  withoutState,
   withState,
 } from '../placement/preserved-state.ts';
 import { ToldCauses } from './told-causes.ts';
@@ -66,10 +67,12 @@ export class StateRecords {
     if (field === undefined || rules.length === 0) return undefined;
     const heir = heirOf(live, workload, replicas);
     if (heir === undefined) {
-      this.#tell(live, workload, `failover.${field}.statePreservation: ${manyOf(workload)}`);
-      return undefined;
+      // What was left while there was one only is not of the pod that is moved last any more.
+      const held = await this.#write(workload, withoutState, signal);
+      if (held === undefined) this.#tell(live, workload, `failover.${field}.statePreservation: ${manyOf(workload)}`);
+      return held;
     }
-    const found = foundState(rules, live.status);
+    const found = foundState(rules, live.status, heir);
     const { name: pod, uid = '' } = live.metadata;
     const kept = stateLabels(failover);
     const change = (before: Preserved): Preserved | undefined =>

@@ -6,6 +6,7 @@ import { parseJsonPath, scalarText, valuesAt } from '../kube/json-path.ts';
 import type { Pod } from '../kube/core-v1.ts';
 import { controllerOf } from '../kube/owner-references.ts';
 import type { TypedObject } from './owner-chain.ts';
+import { ruledOutLabels } from './ruled-out-labels.ts';
 
 /** What pods showed when they were moved last, the newest first, as it stands in WorkloadPlacements. */
 export type Preserved = NonNullable<WorkloadPlacementStatus['preserved']>;
@@ -13,8 +14,13 @@ export type Preserved = NonNullable<WorkloadPlacementStatus['preserved']>;
 /** The part of `failover` that a rule stands in: for pods that do not get well, or for all other moves. */
 export type StateField = 'application' | 'cluster';
 
-/** How the pod that comes in the place of another one is known: by its name, or as the workload has but one. */
-export type Heir = 'sameName' | 'onlyOne';
+/** The pod that comes in the place of another one. */
+export interface Heir {
+  /** How it is known: by its name, or as the workload has but one. */
+  readonly by: 'sameName' | 'onlyOne';
+  /** Labels that it must not be given. */
+  readonly ruledOut: ReadonlySet<string>;
+}
 
 const FIELDS: readonly StateField[] = ['application', 'cluster'];
 
@@ -32,10 +38,11 @@ export function stateLabels(failover: Failover | undefined): ReadonlySet<string>
 export function heirOf(pod: Pod, workload: TypedObject, replicas: number | undefined): Heir | undefined {
   const controller = controllerOf(pod);
   if (controller === undefined) return undefined;
-  if (controller.kind === 'StatefulSet') return 'sameName';
+  const ruledOut = ruledOutLabels(workload);
+  if (controller.kind === 'StatefulSet') return { by: 'sameName', ruledOut };
   const { completions = 1 } = (workload as { spec?: { completions?: number } }).spec ?? {};
   // The pods of a Job with several are others, not the same once more.
-  return replicas === 1 && (workload.kind !== 'Job' || completions === 1) ? 'onlyOne' : undefined;
+  return replicas === 1 && (workload.kind !== 'Job' || completions === 1) ? { by: 'onlyOne', ruledOut } : undefined;
 }
 
 /** What is not handed on by a rule, and why. */
@@ -49,8 +56,15 @@ export interface FoundState {
   readonly problems: readonly NotHandedOn[];
 }
 
+const RULED_OUT =
+  'a value is found, but the selector of its workload rules that label out (NotIn, DoesNotExist): its controller could let go of a pod with it, and make another';
+
 /** What rules find in the status of a pod. Of one that finds nothing neither is said. */
-export function foundState(rules: readonly StateRule[], status: unknown): FoundState {
+export function foundState(
+  rules: readonly StateRule[],
+  status: unknown,
+  { ruledOut }: Pick<Heir, 'ruledOut'>,
+): FoundState {
   const labels: Record<string, string> = {};
   const problems: NotHandedOn[] = [];
   for (const rule of rules) {
@@ -59,7 +73,9 @@ export function foundState(rules: readonly StateRule[], status: unknown): FoundS
     if (value === undefined) continue;
     // Programs end what they say with a line break.
     const text = scalarText(value)?.trim();
-    const why = found.length > 1 ? `it finds ${String(found.length)} values` : whyNoLabel(text);
+    if (found.length === 1 && text === '') continue;
+    const whyNot = found.length > 1 ? `it finds ${String(found.length)} values` : whyNoLabel(text);
+    const why = ruledOut.has(rule.aliasLabelName) ? RULED_OUT : whyNot;
     if (why !== undefined) problems.push({ rule, why });
     else if (text !== undefined) labels[rule.aliasLabelName] = text;
   }
@@ -95,19 +111,24 @@ export function withState(
   if (Object.keys(all).length === 0 && earlier === undefined) return undefined;
   // It was about to be moved before, and was kept.
   if (earlier?.uid === uid && jsonEqual(earlier.labels, all)) return undefined;
-  const others = heir === 'onlyOne' ? [] : before.filter((one) => one !== earlier);
+  const others = heir.by === 'onlyOne' ? [] : before.filter((one) => one !== earlier);
   if (Object.keys(all).length === 0) return others;
   return [{ pod, uid, time, labels: all }, ...others].slice(0, MOST_PRESERVED);
 }
 
-function entryFor(preserved: Preserved, pod: string, heir: Heir): Moved | undefined {
-  return heir === 'onlyOne' ? preserved[0] : preserved.find((one) => one.pod === pod);
+/** The same where nobody can tell which pod comes in the place of the one that is moved: nothing that was there is handed on then. */
+export function withoutState(before: Preserved): Preserved | undefined {
+  return before.length === 0 ? undefined : [];
+}
+
+function entryFor(preserved: Preserved, pod: string, { by }: Heir): Moved | undefined {
+  return by === 'onlyOne' ? preserved[0] : preserved.find((one) => one.pod === pod);
 }
 
 export interface HandedOn {
   /** Those that the pod is to get yet. */
   readonly labels: Readonly<Record<string, string>>;
-  /** Those that it has by itself, with another value: a selector may go by them. */
+  /** Those that it has by itself, with another value, or must not have: a selector may go by them. */
   readonly taken: readonly string[];
 }
 
@@ -121,8 +142,9 @@ export function handedOn(
   const entry = entryFor(preserved, name, heir);
   const given = entry === undefined || entry.uid === uid ? [] : Object.entries(entry.labels);
   const meant = given.filter(([key, value]) => kept.has(key) && own.get(key) !== value);
+  const isTaken = (key: string): boolean => own.has(key) || heir.ruledOut.has(key);
   return {
-    labels: Object.fromEntries(meant.filter(([key]) => !own.has(key))),
-    taken: meant.map(([key]) => key).filter((key) => own.has(key)),
+    labels: Object.fromEntries(meant.filter(([key]) => !isTaken(key))),
+    taken: meant.map(([key]) => key).filter(isTaken),
   };
 }

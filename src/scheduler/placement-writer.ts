@@ -83,7 +83,7 @@ export class PlacementWriter {
     const own = before?.spec.workload.uid === workloadUid ? before.status : undefined;
     // Without pods nothing says that the rules are gone, if they were not before.
     const hasPods = (): boolean => controllers.some((controller) => view.podsOf(controller).length > 0);
-    if (ruled === undefined && (isOfMovesAlone(own) || hasPods())) {
+    if (ruled === undefined && (isOfOthersAlone(own) || hasPods())) {
       this.#looks.delete(workloadUid);
       return before === undefined ? undefined : await this.#withoutRules(before, own, signal);
     }
@@ -175,8 +175,8 @@ export class PlacementWriter {
   }
 
   /**
-   * Rules may be made anew in a moment (`kubectl replace --force`, a tool that syncs): moves that count against the next ones stay until they do not
-   * any more, and nothing else.
+   * Rules may be made anew in a moment (`kubectl replace --force`, a tool that syncs): moves that count against the next ones, and what pods
+   * left, stay for the hour that those count, and nothing else.
    */
   async #withoutRules(
     before: WorkloadPlacement,
@@ -185,15 +185,15 @@ export class PlacementWriter {
   ): Promise<void | { requeueAfterMs: number }> {
     const { host, metrics, clock } = this.#o;
     const now = clock();
-    const countForMs = fewEnoughInMs(storedMoves(own), HOUR_MS, now, 0);
+    const restMs = countsForMs(own, now);
     const { name, namespace, uid, resourceVersion } = before.metadata;
     const ref = { name, namespace };
-    if (countForMs > 0) {
-      if (isOfMovesAlone(own)) return { requeueAfterMs: countForMs };
+    if (restMs > 0) {
+      if (isOfOthersAlone(own)) return { requeueAfterMs: restMs };
       const body = statusPatch(own, { updatedAt: timestamp(now) });
       await ifThere(patch(host, WORKLOAD_PLACEMENTS, ref, body, { type: 'merge', subresource: 'status' }, { signal }));
       metrics.placementWrites.inc();
-      return { requeueAfterMs: countForMs };
+      return { requeueAfterMs: restMs };
     }
     try {
       // Not one that was given a move meanwhile.
@@ -276,9 +276,17 @@ function statusPatch(before: WorkloadPlacementStatus = {}, after: WorkloadPlacem
   return { status: { ...Object.fromEntries(gone.map((field) => [field, null])), ...after } };
 }
 
-/** It says nothing else, as no rules speak of its workload. */
-function isOfMovesAlone(status: WorkloadPlacementStatus | undefined): boolean {
-  return status?.moves !== undefined && Object.keys(ownPart(status)).length === 0;
+/** It says only what who moves pods wrote, as no rules speak of its workload. */
+function isOfOthersAlone(status: WorkloadPlacementStatus | undefined): boolean {
+  if (status?.moves === undefined && status?.preserved === undefined) return false;
+  return Object.keys(ownPart(status)).length === 0;
+}
+
+/** In how many ms nothing of it will have been written within the hour: the move of a pod is told a moment after what that pod leaves. */
+function countsForMs(status: WorkloadPlacementStatus | undefined, now: number): number {
+  const moves = fewEnoughInMs(storedMoves(status), HOUR_MS, now, 0);
+  const ages = (status?.preserved ?? []).map(({ time }) => Math.max(0, now - Date.parse(time)));
+  return Math.max(moves, HOUR_MS - Math.min(HOUR_MS, ...ages));
 }
 
 /** Without when it was written, and without what who moves pods writes. */

@@ -7,6 +7,7 @@ import {
   type PlacementPolicyStatus,
 } from '../api/placement-policy.ts';
 import type { KubeClient } from '../kube/client.ts';
+import type { Pod } from '../kube/core-v1.ts';
 import type { InformerMetrics } from '../kube/informer-metrics.ts';
 import { Informer } from '../kube/informer.ts';
 import { identifying, type KubeObject } from '../kube/object.ts';
@@ -89,6 +90,16 @@ export class PolicyCache {
   /** The rules for a pod. */
   select(chain: OwnerChain, namespaceLabels: Readonly<Record<string, string>> | undefined): Selection {
     return selectPolicy(chain, this.#in(chain[0].metadata.namespace ?? ''), namespaceLabels);
+  }
+
+  /** The first of pods of one controller that a policy chooses by itself, whatever is said of its owners. */
+  firstChosen(pods: readonly Pod[]): Pod | undefined {
+    const inSight = this.#in(pods[0]?.metadata.namespace ?? '');
+    const choosing = inSight.filter(({ policy }) =>
+      policy.spec.resourceSelectors.some(({ apiVersion, kind }) => apiVersion === 'v1' && kind === 'Pod'),
+    );
+    if (choosing.length === 0) return undefined;
+    return pods.find((pod) => choosing.some(({ rankOf }) => rankOf({ ...pod, apiVersion: 'v1', kind: 'Pod' }) > 0));
   }
 
   /** A policy that chooses such objects by their labels. */

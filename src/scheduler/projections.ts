@@ -12,6 +12,7 @@ import { usesClaims } from '../kube/uses-claims.ts';
 import { DELETION_COST_ANNOTATION, OWN_COST_ANNOTATION } from '../placement/deletion-cost.ts';
 import { ROLLOUT_ANNOTATIONS } from '../placement/owner-chain.ts';
 import type { TypedObject } from '../placement/owner-chain.ts';
+import { rulingOut } from '../placement/ruled-out-labels.ts';
 import { keptOfSet } from '../placement/set-revisions.ts';
 import { makesWay, needsNode } from './coming-pod.ts';
 
@@ -24,8 +25,9 @@ export const MEMBER_SCHEDULED_CONDITION = `${GROUP}/MemberScheduled`;
 const FEDERATION = 'federation.';
 
 /**
- * Labels, the controller, and how many pods it asks for and in which order; of a DaemonSet which pods are its own, of a ReplicaSet whether
- * it tells them from those of others by their template, of a Job whether it makes any now, of a Deployment that two revisions must not run side by side, of a StatefulSet what its
+ * Labels, the controller, how many pods it asks for and in which order, and which labels these must not have; of a DaemonSet which pods are its
+ * own, of a ReplicaSet whether it tells them from those of others by their template, of a Job whether it makes any now, of a Deployment that two
+ * revisions must not run side by side, of a StatefulSet what its
  * next pods are made from, while that is not what all are of.
  */
 export function ownerProjection(apiVersion: string, kind: string): (raw: KubeObject) => TypedObject {
@@ -46,7 +48,7 @@ export function ownerProjection(apiVersion: string, kind: string): (raw: KubeObj
         completions,
         suspend: suspend === true ? true : undefined,
         podManagementPolicy,
-        selector: kind === 'DaemonSet' ? selector : kind === 'ReplicaSet' ? byTemplate(selector) : undefined,
+        selector: kind === 'DaemonSet' ? selector : keptOfSelector(kind, selector),
         strategy: isRecreate(strategy) ? RECREATE : undefined,
       }),
       status: defined({
@@ -72,10 +74,13 @@ function isRecreate(strategy: unknown): boolean {
   return recordOf(strategy)?.['type'] === RECREATE.type;
 }
 
-/** Of a selector what it asks of the template's hash. */
-function byTemplate(selector: unknown): object | undefined {
-  const hash = recordOf(recordOf(selector)?.['matchLabels'])?.[TEMPLATE_HASH];
-  return typeof hash === 'string' ? { matchLabels: { [TEMPLATE_HASH]: hash } } : undefined;
+/** Of a selector what it rules out, and of that of a ReplicaSet what it asks of the template's hash. */
+function keptOfSelector(kind: string, selector: unknown): object | undefined {
+  const hash = kind === 'ReplicaSet' ? recordOf(recordOf(selector)?.['matchLabels'])?.[TEMPLATE_HASH] : undefined;
+  const matchLabels = typeof hash === 'string' ? { [TEMPLATE_HASH]: hash } : undefined;
+  const matchExpressions = rulingOut(selector);
+  if (matchLabels === undefined && matchExpressions === undefined) return undefined;
+  return defined({ matchLabels, matchExpressions });
 }
 
 /**

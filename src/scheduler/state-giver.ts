@@ -166,7 +166,12 @@ export class StateGiver {
   /** The pod as it is known. @returns what it has of that then */
   async #write(pod: Pod, giving: Giving, preserved: Preserved): Promise<Labels> {
     const { labels, taken }: HandedOn = handedOn(pod, preserved, giving);
-    if (taken.length > 0) this.#tell(giving, taken, 'it has that label by itself, with another value');
+    if (taken.length > 0)
+      this.#tell(
+        giving,
+        taken,
+        'it has that label by itself, with another value, or the selector of its workload rules it out',
+      );
     if (Object.keys(labels).length === 0) return labels;
     const { namespace, name, uid, resourceVersion } = pod.metadata;
     const body = { metadata: { uid, resourceVersion, labels } };

@@ -13,9 +13,16 @@ export interface RuledWorkload {
   readonly replicas: number | undefined;
 }
 
-/** The workload of a controller of pods and the rules it is under; undefined when no rules speak about it, or it has no pods to tell. */
+/**
+ * The workload of a controller of pods and the rules it is under: those of the first pod that has any, as pods differ where a policy chooses them by
+ * their own labels. Undefined when no rules speak about it, or it has no pods to tell.
+ */
 export function ruledWorkload(controller: TypedObject, view: HostView): RuledWorkload | undefined {
-  const [sample] = view.podsOf(controller);
+  const pods = view.podsOf(controller);
+  return ruledBy(pods[0], view) ?? ruledBy(view.policies.firstChosen(pods), view);
+}
+
+function ruledBy(sample: Pod | undefined, view: HostView): RuledWorkload | undefined {
   if (sample === undefined) return undefined;
   const { chain, chosen } = view.selectionOf(sample);
   const { object, replicas } = workloadOf(chain);

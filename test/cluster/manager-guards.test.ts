@@ -314,6 +314,8 @@ describe('pods', () => {
       ['db-0', { ...state, 'app.kubernetes.io/name': 'db' }, {}],
       ['db-0', { ...state, 'spillway.dev/gang': 'x' }, {}],
       ['db-0', { ...state, 'pod-template-hash': 'x' }, {}],
+      ['db-0', { ...state, 'kueue.x-k8s.io/queue-name': 'x' }, {}],
+      ['db-0', { ...state, 'pod-group.scheduling.sigs.k8s.io': 'x' }, {}],
       ['db-0', Object.fromEntries(Array.from({ length: 17 }, (_, index) => [`l${String(index)}`, 'x'])), {}],
       ['db-0', state, image],
       // It has its node, and nobody's.

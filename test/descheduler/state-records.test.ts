@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import type { WorkloadPlacement } from '../../src/api/workload-placement.ts';
 import type { Pod } from '../../src/kube/core-v1.ts';
 import type { TypedObject } from '../../src/placement/owner-chain.ts';
 import { AGAINST_BUDGET } from '../fixtures/eviction-refusals.ts';
@@ -17,7 +18,7 @@ beforeEach(async () => {
   room.setRoom('west', 100);
   room.setRoom('local', 0);
   web = await room.deploy('web', 1);
-  await place(IP);
+  await place('p', [IP]);
   room.api.edit('/api/v1/nodes/east', { spec: { taints: [{ key: 'spillway.dev/drain', effect: 'NoSchedule' }] } });
   await room.seen('it is known', () => room.process.placed.members().some(({ drained }) => drained.has('east')));
 });
@@ -25,15 +26,15 @@ afterEach(async () => {
   await room.close();
 });
 
-async function place(...rules: object[]): Promise<void> {
-  room.place('p', {});
-  const path = `${SPILLWAY}/placementpolicies/p`;
+async function place(name: string, rules: readonly object[], chosen?: object): Promise<void> {
+  room.place(name, {}, chosen);
+  const path = `${SPILLWAY}/placementpolicies/${name}`;
   const spec = room.api.objects.get(path)?.['spec'] as object;
   const cluster = { purgeMode: 'Directly', ...(rules.length === 0 ? {} : { statePreservation: { rules } }) };
   room.api.edit(path, { spec: { ...spec, failover: { cluster } } });
   const { resourceVersion } = room.api.objects.get(path)?.metadata ?? {};
   const { policies } = room.process.view;
-  const isKnown = (): boolean => policies.get('shop/p')?.policy?.metadata.resourceVersion === resourceVersion;
+  const isKnown = (): boolean => policies.get(`shop/${name}`)?.policy?.metadata.resourceVersion === resourceVersion;
   await room.seen('the policy is known', isKnown);
 }
 
@@ -126,7 +127,11 @@ describe('a pod whose policy hands on what it shows', () => {
   });
 
   test('goes without what no label can be, and without what it does not show, and says the former', async () => {
-    await place(IP, { aliasLabelName: 'said', jsonPath: '{.message}' }, { aliasLabelName: 'b', jsonPath: '{.reason}' });
+    await place('p', [
+      IP,
+      { aliasLabelName: 'said', jsonPath: '{.message}' },
+      { aliasLabelName: 'b', jsonPath: '{.reason}' },
+    ]);
     remember();
     const [name = ''] = await run({ podIP: '10.1.2.3', message: 'more than one word' });
     await look();
@@ -138,7 +143,7 @@ describe('a pod whose policy hands on what it shows', () => {
   });
 
   test('that its disruption budget keeps is written down, and told of, once', async () => {
-    await place(IP, { aliasLabelName: 'said', jsonPath: '{.message}' });
+    await place('p', [IP, { aliasLabelName: 'said', jsonPath: '{.message}' }]);
     remember();
     const [name] = await run({ podIP: '10.1.2.3', message: 'more than one word' });
     room.api.fault = ({ path }) => (path.endsWith('/eviction') ? AGAINST_BUDGET : undefined);
@@ -151,21 +156,43 @@ describe('a pod whose policy hands on what it shows', () => {
     expect(room.told('StateNotHandedOn')).toHaveLength(2);
   });
 
-  test('goes without it where it is one of several, which is told', async () => {
+  test('goes without it where it is one of several, which is told, and nothing is left of the only one before', async () => {
     room.editDeployment('web', { spec: { replicas: 2 } });
     const { owners } = room.process.view;
     const { uid = '' } = web.deployment.metadata;
     await room.seen('it is known', () => (owners.byUid(uid) as { spec?: { replicas?: number } }).spec?.replicas === 2);
-    remember();
+    const labels = { 'example.com/former-ip': '10.9.9.9' };
+    remember({ preserved: [{ pod: 'web-old', uid: 'old', time: '2026-01-01T00:00:00Z', labels }] });
     const names = await run({ podIP: '10.1.2.3' }, 2);
     await look();
     expect(room.evictions()).toEqual(names);
-    expect(preserved()).toBeUndefined();
+    expect(preserved()).toEqual([]);
     expect(room.told('StateNotHandedOn')[0]).toContain('of Deployment web there may be several pods');
+    const order = room.api.seen.filter(({ method }) => method === 'PATCH' || method === 'POST').map(({ path }) => path);
+    const written = order.flatMap((path, index) => (path.startsWith(RECORD) ? [index] : []));
+    expect(written).toHaveLength(1);
+    expect(order.findIndex((path) => path.endsWith('/eviction'))).toBeGreaterThan(written[0] ?? Infinity);
+  });
+
+  test('goes without what its controller would let go of the next pod by, which is told', async () => {
+    const matchExpressions = [{ key: IP.aliasLabelName, operator: 'DoesNotExist' }];
+    room.editDeployment('web', { spec: { replicas: 1, selector: { matchLabels: { app: 'web' }, matchExpressions } } });
+    const { owners } = room.process.view;
+    const { uid = '' } = web.deployment.metadata;
+    await room.seen(
+      'it is known',
+      () => (owners.byUid(uid) as { spec?: { selector?: unknown } }).spec?.selector !== undefined,
+    );
+    remember();
+    const names = await run({ podIP: '10.1.2.3' });
+    await look();
+    expect(room.evictions()).toEqual(names);
+    expect(preserved()).toBeUndefined();
+    expect(room.told('StateNotHandedOn')[0]).toContain('the selector of its workload rules that label out');
   });
 
   test('is not written down where no rule says so', async () => {
-    await place();
+    await place('p', []);
     await run({ podIP: '10.1.2.3' });
     await look();
     expect(room.evictions()).toHaveLength(1);
@@ -183,5 +210,38 @@ describe('a pod whose policy hands on what it shows', () => {
     await room.process.placements.bringUpToDate(web.deployment.metadata.uid ?? '', signal);
     expect(room.placementOf('web')?.status?.policy?.name).toBe('p');
     expect(preserved()).toEqual(before);
+  });
+
+  test('goes though the first pod of its workload is under no rules, which are those of a label', async () => {
+    room.unplace('p');
+    const byLabel = { apiVersion: 'v1', kind: 'Pod', labelSelector: { matchLabels: { track: 'new' } } };
+    await place('q', [IP], byLabel);
+    const set = room.make('/apis/apps/v1/namespaces/shop/statefulsets', {
+      apiVersion: 'apps/v1',
+      kind: 'StatefulSet',
+      metadata: { name: 'db', namespace: 'shop' },
+      spec: { replicas: 2, updateStrategy: { rollingUpdate: { partition: 1 } } },
+    });
+    const { uid = '' } = set.metadata;
+    const ownerReferences = [{ apiVersion: 'apps/v1', kind: 'StatefulSet', name: 'db', uid, controller: true }];
+    const comes = (name: string, track: string, nodeName: string): unknown =>
+      room.make('/api/v1/namespaces/shop/pods', {
+        apiVersion: 'v1',
+        kind: 'Pod',
+        metadata: { name, namespace: 'shop', labels: { track }, ownerReferences },
+        spec: { nodeName, containers: [{ name: 'main' }] },
+        status: { phase: 'Running', podIP: '10.1.2.3' },
+      });
+    comes('db-0', 'old', 'local-1');
+    comes('db-1', 'new', 'east');
+    const { pods, owners } = room.process.view;
+    await room.seen('they are known', () => pods.get('shop/db-1') !== undefined && owners.byUid(uid) !== undefined);
+    await room.process.placements.bringUpToDate(uid, new AbortController().signal);
+    await look();
+    expect(room.evictions()).toEqual(['db-1']);
+    const record = room.api.objects.get(`${SPILLWAY}/workloadplacements/statefulset-db`) as
+      | WorkloadPlacement
+      | undefined;
+    expect(record?.status?.preserved?.map(({ pod }) => pod)).toEqual(['db-1']);
   });
 });

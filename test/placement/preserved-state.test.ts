@@ -1,10 +1,13 @@
+import { readFileSync } from 'node:fs';
 import { describe, expect, it, test } from 'vitest';
+import { isTakenLabel } from '../../src/api/state-preservation.ts';
 import { MOST_PRESERVED } from '../../src/api/workload-placement.ts';
 import type { Pod } from '../../src/kube/core-v1.ts';
 import type { TypedObject } from '../../src/placement/owner-chain.ts';
 import {
   foundState,
   handedOn,
+  type Heir,
   heirOf,
   type Preserved,
   stateLabels,
@@ -13,6 +16,7 @@ import {
 } from '../../src/placement/preserved-state.ts';
 
 const rule = (aliasLabelName: string, jsonPath: string) => ({ aliasLabelName, jsonPath });
+const heirBy = (by: Heir['by'], ...ruledOut: string[]): Heir => ({ by, ruledOut: new Set(ruledOut) });
 const POINT = rule('example.com/point', '{.containerStatuses[0].lastState.terminated.message}');
 const ended = (message: unknown): object => ({ containerStatuses: [{ lastState: { terminated: { message } } }] });
 
@@ -38,11 +42,54 @@ describe('the pod that comes in the place of another one is known', () => {
     ['not of one with several, one by one', podOf('Job'), workload('Job', { completions: 5 }), 1, undefined],
     ['not without a controller', podOf(undefined), workload('Pod'), 1, undefined],
   ])('%s', (_what, pod, of, replicas, heir) => {
-    expect(heirOf(pod, of, replicas)).toBe(heir);
+    expect(heirOf(pod, of, replicas)?.by).toBe(heir);
+  });
+});
+
+test('labels that the selector of a workload rules out are known', () => {
+  const matchExpressions = [
+    { key: 'a', operator: 'DoesNotExist' },
+    { key: 'b', operator: 'NotIn', values: ['canary'] },
+    { key: 'app', operator: 'In', values: ['web'] },
+    { key: 'tier', operator: 'Exists' },
+  ];
+  const workload = (kind: string): TypedObject =>
+    ({
+      apiVersion: 'apps/v1',
+      kind,
+      metadata: { name: 'web' },
+      spec: { selector: { matchExpressions } },
+    }) as TypedObject;
+  expect(heirOf(podOf('StatefulSet'), workload('StatefulSet'), 3)).toEqual(heirBy('sameName', 'a', 'b'));
+  expect(heirOf(podOf('ReplicaSet'), workload('Deployment'), 1)).toEqual(heirBy('onlyOne', 'a', 'b'));
+});
+
+describe('a label by which others know pods', () => {
+  const guard = readFileSync('manifests/scheduler/pod-guard.yaml', 'utf8');
+  const [, prefix = 'none'] = /!k\.matches\('([^']+)'\)/u.exec(guard) ?? [];
+  const [, names = ''] = /!\(k in \[([^\]]+)\]\)/u.exec(guard) ?? [];
+  const isGuarded = (key: string): boolean => new RegExp(prefix, 'u').test(key) || names.includes(`'${key}'`);
+
+  it.each<[string, boolean]>([
+    ['apps.kubernetes.io/pod-index', true],
+    ['sigs.k8s.io/x', true],
+    ['kueue.x-k8s.io/queue-name', true],
+    ['scheduling.x-k8s.io/pod-group', true],
+    ['x-k8s.io/y', true],
+    ['pod-group.scheduling.sigs.k8s.io', true],
+    ['spillway.dev/gang', true],
+    ['job-name', true],
+    ['example.com/point', false],
+    ['ax-k8s.io/point', false],
+    ['point', false],
+  ])('is given by no policy, nor let through by the guard of pods: %s %s', (key, isTaken) => {
+    expect([isTakenLabel(key), isGuarded(key)]).toEqual([isTaken, isTaken]);
   });
 });
 
 describe('what a rule finds', () => {
+  const heir = heirBy('sameName');
+
   it.each<[what: string, status: unknown, labels: object, why: string | undefined]>([
     ['a text', ended('cp-42'), { [POINT.aliasLabelName]: 'cp-42' }, undefined],
     ['one with a line break at its end', ended('cp-42\n'), { [POINT.aliasLabelName]: 'cp-42' }, undefined],
@@ -54,18 +101,30 @@ describe('what a rule finds', () => {
     ['an object', ended({ a: 'b' }), {}, 'it finds no single value, but an object or a list'],
     ['a list', ended(['a']), {}, 'it finds no single value, but an object or a list'],
     ['nothing', ended(undefined), {}, undefined],
+    ['nothing but a line break', ended('\n'), {}, undefined],
+    ['an empty text', ended(''), {}, undefined],
     ['no status', undefined, {}, undefined],
   ])('%s', (_what, status, labels, why) => {
-    const found = foundState([POINT], status);
+    const found = foundState([POINT], status, heir);
     expect(found.labels).toEqual(labels);
     expect(found.problems).toEqual(why === undefined ? [] : [{ rule: POINT, why: expect.stringContaining(why) }]);
   });
 
   test('is nothing to hand on where there are several', () => {
     const rules = [rule('a', '{.conditions[*].type}'), rule('b', '{.podIP}')];
-    const { labels, problems } = foundState(rules, { conditions: [{ type: 'A' }, { type: 'B' }], podIP: '10.0.0.7' });
+    const { labels, problems } = foundState(
+      rules,
+      { conditions: [{ type: 'A' }, { type: 'B' }], podIP: '10.0.0.7' },
+      heir,
+    );
     expect(labels).toEqual({ b: '10.0.0.7' });
     expect(problems).toEqual([{ rule: rules[0], why: 'it finds 2 values' }]);
+  });
+
+  test('is not handed on under a label by which its controller would let go of the next pod', () => {
+    const { labels, problems } = foundState([POINT], ended('cp-42'), heirBy('sameName', POINT.aliasLabelName));
+    expect(labels).toEqual({});
+    expect(problems).toEqual([{ rule: POINT, why: expect.stringContaining('rules that label out') }]);
   });
 });
 
@@ -93,8 +152,8 @@ describe('what is written down before a pod goes', () => {
     labels,
   });
   const kept = new Set(['a', 'b']);
-  const named = { heir: 'sameName', kept } as const;
-  const only = { heir: 'onlyOne', kept } as const;
+  const named = { heir: heirBy('sameName'), kept } as const;
+  const only = { heir: heirBy('onlyOne'), kept } as const;
   const going = { pod: 'web-0', uid: 'now', time };
   const none = { labels: {}, problems: [] };
 
@@ -168,17 +227,19 @@ describe('what a pod is given', () => {
     { pod: 'web-0', uid: 'old', time: '2026-01-01T00:00:00Z', labels: { a: '1', b: '2', constructor: '3' } },
     { pod: 'web-1', uid: 'other', time: '2026-01-01T00:00:00Z', labels: { a: '9' } },
   ];
+  const [named, only] = [heirBy('sameName'), heirBy('onlyOne')];
   const kept = new Set(['a', 'b', 'constructor']);
   const labelled = (labels: object): Pod => podOf('StatefulSet', 'web-0', { labels });
 
-  it.each<[string, Pod, 'sameName' | 'onlyOne', ReadonlySet<string>, object, string[]]>([
-    ['all', podOf('StatefulSet'), 'sameName', kept, { a: '1', b: '2', constructor: '3' }, []],
-    ['what today’s rules name', podOf('StatefulSet'), 'sameName', new Set(['b']), { b: '2' }, []],
-    ['nothing of others', podOf('StatefulSet', 'web-2'), 'sameName', kept, {}, []],
-    ['what the only one left', podOf('ReplicaSet', 'web-x'), 'onlyOne', kept, { a: '1', b: '2', constructor: '3' }, []],
-    ['nothing of its own', podOf('StatefulSet', 'web-0', { uid: 'old' }), 'sameName', kept, {}, []],
-    ['what it has not', labelled({ a: '1' }), 'sameName', new Set(['a', 'b']), { b: '2' }, []],
-    ['nothing that is another’s', labelled({ a: 'own' }), 'sameName', new Set(['a', 'b']), { b: '2' }, ['a']],
+  it.each<[string, Pod, Heir, ReadonlySet<string>, object, string[]]>([
+    ['all', podOf('StatefulSet'), named, kept, { a: '1', b: '2', constructor: '3' }, []],
+    ['what today’s rules name', podOf('StatefulSet'), named, new Set(['b']), { b: '2' }, []],
+    ['nothing of others', podOf('StatefulSet', 'web-2'), named, kept, {}, []],
+    ['what the only one left', podOf('ReplicaSet', 'web-x'), only, kept, { a: '1', b: '2', constructor: '3' }, []],
+    ['nothing of its own', podOf('StatefulSet', 'web-0', { uid: 'old' }), named, kept, {}, []],
+    ['what it has not', labelled({ a: '1' }), named, new Set(['a', 'b']), { b: '2' }, []],
+    ['nothing that is another’s', labelled({ a: 'own' }), named, new Set(['a', 'b']), { b: '2' }, ['a']],
+    ['nothing that must not be', podOf('StatefulSet'), heirBy('sameName', 'a'), new Set(['a', 'b']), { b: '2' }, ['a']],
   ])('%s', (_what, pod, heir, labels, given, taken) => {
     expect(handedOn(pod, preserved, { heir, kept: labels })).toEqual({ labels: given, taken });
   });

@@ -256,6 +256,26 @@ describe('the object', () => {
     expect(deleted?.body).toMatchObject({ preconditions: { uid } });
   });
 
+  test('keeps what a pod left when its policy goes, without the rest, for an hour', async () => {
+    await bringUpToDate();
+    // The move itself is not written yet.
+    const left = { pod: 'web-old', uid: 'old', time: '2026-01-01T00:00:00Z', labels: { point: 'cp-42' } };
+    room.api.edit('/apis/spillway.dev/v1alpha1/namespaces/shop/workloadplacements/deployment-web', {
+      status: { ...(await stored()).status, preserved: [left] },
+    });
+    await stored();
+    room.unplace('p');
+    await room.seen('the policy is gone', () => room.process.view.policies.get('shop/p') === undefined);
+    room.now += 60_000;
+    const hour = { requeueAfterMs: 3_540_000 };
+    expect(await bringUpToDate()).toEqual(hour);
+    expect((await stored()).status).toEqual({ preserved: [left], updatedAt: '2026-01-01T00:01:00Z' });
+    expect(await bringUpToDate()).toEqual(hour);
+    room.now += 3_540_000;
+    expect(await bringUpToDate()).toBeUndefined();
+    expect(room.placementOf('web')).toBeUndefined();
+  });
+
   test('of a workload that is scaled to none says so, also by a process that saw none of its pods', async () => {
     await room.run(set, { west: 1 });
     await bringUpToDate();

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { KubeObject } from '../../src/kube/object.ts';
-import { hostNodeProjection, hostPodProjection } from '../../src/scheduler/projections.ts';
+import { hostNodeProjection, hostPodProjection, ownerProjection } from '../../src/scheduler/projections.ts';
 
 const pod = (name: string, nodeName: string | undefined, more: { spec?: object; status?: object } = {}): KubeObject =>
   ({
@@ -113,6 +113,38 @@ describe('hostPodProjection', () => {
     const one = project(pod('a', undefined, { status: { nominatedNodeName: 'local-1' } }));
     expect(one.spec).toEqual({ containers, overhead: { memory: '1Mi' } });
     expect(one.status?.nominatedNodeName).toBe('local-1');
+  });
+});
+
+describe('ownerProjection', () => {
+  const app = { key: 'app', operator: 'In', values: ['web'] };
+  const out = [
+    { key: 'track', operator: 'NotIn', values: ['canary'] },
+    { key: 'former-ip', operator: 'DoesNotExist' },
+  ];
+  const hash = { 'pod-template-hash': '5d4' };
+  const specOf = (kind: string, selector: object): unknown =>
+    (
+      ownerProjection('apps/v1', kind)({ metadata: { name: 'web' }, spec: { selector } } as KubeObject) as unknown as {
+        spec: { selector?: unknown };
+      }
+    ).spec.selector;
+
+  it.each(['ReplicaSet', 'StatefulSet', 'Deployment', 'Job'])(
+    'keeps of the selector of a %s what it rules out',
+    (kind) => {
+      expect(specOf(kind, { matchLabels: { app: 'web' }, matchExpressions: [app, ...out] })).toEqual({
+        matchExpressions: out,
+      });
+      expect(specOf(kind, { matchLabels: { app: 'web' }, matchExpressions: [app] })).toBeUndefined();
+    },
+  );
+  it('keeps of that of a ReplicaSet by which it knows its template, too', () => {
+    expect(specOf('ReplicaSet', { matchLabels: { app: 'web', ...hash }, matchExpressions: out })).toEqual({
+      matchLabels: hash,
+      matchExpressions: out,
+    });
+    expect(specOf('Deployment', { matchLabels: { app: 'web', ...hash } })).toBeUndefined();
   });
 });
 
