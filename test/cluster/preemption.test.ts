@@ -99,6 +99,11 @@ test('a pod that the scheduler asks two extenders about, as shipped, gets its pl
   await host.apply(manifest('scheduler/extender-pods.yaml'));
   try {
     await newNamespace(host, 'marked');
+    const probe = JSON.stringify(pod('probe', 'marked', burstSpec('1', {})));
+    await until('pods get the mark', async () => {
+      const how = ['create', '--dry-run=server', '-o', 'json', '-f', '-'];
+      return (await host.kubectl(how, { input: probe })).stdout.includes('spillway.dev/extender');
+    });
     await host.apply([
       policy('marked', 'in-east', inEast),
       deployment('marked', 'batch', 8, '2', {}, prioritised('low')),
