@@ -8,6 +8,11 @@ const TAKEN_PREFIX = /^([^/]+[.])?(kubernetes[.]io|k8s[.]io|x-k8s[.]io|spillway[
 const TAKEN_NAME =
   /^(pod-template-hash|controller-revision-hash|rollouts-pod-template-hash|pod-template-generation|job-name|controller-uid|pod-group[.]scheduling[.]sigs[.]k8s[.]io)$/;
 
+/** What is said of such a label. */
+export const TAKEN_LABEL = 'must not be a label of Kubernetes, of a controller of it, or of Spillway';
+/** Rules of one part of `failover`. */
+export const MOST_STATE_RULES = 8;
+
 /** Whether no policy may hand anything on under that label. */
 export function isTakenLabel(key: string): boolean {
   return TAKEN_PREFIX.test(key) || TAKEN_NAME.test(key);
@@ -18,7 +23,7 @@ const rule = z.object({
     .meta(
       cel({
         rule: `!self.matches('${TAKEN_PREFIX.source}') && !self.matches('${TAKEN_NAME.source}')`,
-        message: 'must not be a label of Kubernetes, of a controller of it, or of Spillway',
+        message: TAKEN_LABEL,
       }),
     )
     .describe('The label that the value gets on the next pod, which reads it by the downward API.'),
@@ -40,7 +45,7 @@ export const statePreservation = (when: string) =>
       rules: z
         .array(rule)
         .min(1)
-        .max(8)
+        .max(MOST_STATE_RULES)
         .meta({ description: 'What is handed on, each as one label.', ...listMap('aliasLabelName') }),
     })
     .describe(

@@ -1,11 +1,10 @@
 import type { CacheShare } from '../kube/cache-room.ts';
 import type { OwnerReference } from '../kube/object.ts';
+import { isNamedAsTokens } from '../kube/token-volume.ts';
 import type { Container, PodPhase, PodSpec, PodStatus } from '../kube/core-v1.ts';
 
 /** What the parts of each kind that are kept for sharing may take, in bytes, before their table starts anew. */
 const MAX_BYTES = 4 * 1024 * 1024;
-/** The volume with the token that the API server gives each pod has a name of its own. */
-const TOKEN_VOLUME = 'kube-api-access-';
 /** Of a part that is not weighed, for each character of its text. */
 const CHARACTER = 8;
 /** A part's place in its table. */
@@ -78,17 +77,16 @@ export class SharedParts {
   whole({ nodeName, ...own }: PodSpec): PodSpec {
     const { hostname: _, ...spec } = own;
     const { containers, initContainers, volumes } = spec;
-    const isToken = (name: string): boolean => name.startsWith(TOKEN_VOLUME);
     const without = (container: Container): Container => {
       const { volumeMounts } = container;
       if (volumeMounts === undefined) return container;
-      return { ...container, volumeMounts: volumeMounts.filter(({ name }) => !isToken(name)) };
+      return { ...container, volumeMounts: volumeMounts.filter(({ name }) => !isNamedAsTokens(name)) };
     };
     const shared = {
       ...spec,
       containers: containers.map(without),
       ...(initContainers === undefined ? {} : { initContainers: initContainers.map(without) }),
-      ...(volumes === undefined ? {} : { volumes: volumes.filter(({ name }) => !isToken(name)) }),
+      ...(volumes === undefined ? {} : { volumes: volumes.filter(({ name }) => !isNamedAsTokens(name)) }),
     };
     const whole = this.#wholes.shared(JSON.stringify(shared), shared);
     return nodeName === undefined ? whole : { ...whole, nodeName: this.name(nodeName) };

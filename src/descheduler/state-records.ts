@@ -1,12 +1,14 @@
-import { parseWorkloadPlacement, WORKLOAD_PLACEMENTS, workloadPlacementName } from '../api/workload-placement.ts';
+import { WORKLOAD_PLACEMENTS } from '../api/workload-placement.ts';
 import type { WorkloadPlacement } from '../api/workload-placement.ts';
 import { podSubject } from '../api/pod-subject.ts';
 import type { KubeClient } from '../kube/client.ts';
 import type { Pod } from '../kube/core-v1.ts';
 import { ApiError, describeError, isConflict, isNotFound, isUnauthorized } from '../kube/errors.ts';
 import type { EventRecorder } from '../kube/event-recorder.ts';
+import { ifThere } from '../kube/if-there.ts';
 import { timestamp } from '../kube/timestamps.ts';
 import { get, patch } from '../kube/verbs.ts';
+import { placementOf, placementRef } from '../placement/own-placement.ts';
 import type { TypedObject } from '../placement/owner-chain.ts';
 import type { PlacedPods } from '../placement/placed-pods.ts';
 import {
@@ -103,20 +105,9 @@ export class StateRecords {
   }
 
   /** Undefined: there is none of this very workload. */
-  async #read(
-    { apiVersion, kind, metadata }: TypedObject,
-    signal: AbortSignal,
-  ): Promise<WorkloadPlacement | undefined> {
-    const { namespace, uid } = metadata;
-    const name = workloadPlacementName({ apiVersion, kind, name: metadata.name });
-    try {
-      const raw = await get<WorkloadPlacement>(this.#o.host, WORKLOAD_PLACEMENTS, { namespace, name }, { signal });
-      const found = parseWorkloadPlacement(raw);
-      return found?.spec.workload.uid === uid ? found : undefined;
-    } catch (error) {
-      if (isNotFound(error)) return undefined;
-      throw error;
-    }
+  async #read(workload: TypedObject, signal: AbortSignal): Promise<WorkloadPlacement | undefined> {
+    const reading = get<WorkloadPlacement>(this.#o.host, WORKLOAD_PLACEMENTS, placementRef(workload), { signal });
+    return placementOf(await ifThere(reading), workload);
   }
 
   /** Whether it was as it was read. */

@@ -3,6 +3,7 @@ import { MEMBER_CONSTRAINTS_ANNOTATION, MIRRORED_CONDITION } from '../api/marks.
 import type { OverridePolicy } from '../api/override-policy.ts';
 import type { ServiceAccountMode } from '../api/service-account-mode.ts';
 import type { NodeSelector, Pod } from '../kube/core-v1.ts';
+import { isNamedAsTokens } from '../kube/token-volume.ts';
 import type { Amounts } from '../kube/amounts.ts';
 import type { FitAnswer } from '../capacity/fit-answer.ts';
 import { BoundRequests } from '../capacity/bound-requests.ts';
@@ -283,7 +284,9 @@ function shapeOf(pod: Pod): string {
       ports,
       restartPolicy,
     ];
-    const claims = volumes?.filter(isNoToken).map(({ name: _name, ...source }) => Object.keys(source));
+    const claims = volumes
+      ?.filter(({ name }) => !isNamedAsTokens(name))
+      .map(({ name: _name, ...source }) => Object.keys(source));
     const paths = volumes?.map(({ hostPath }) => hostPath?.path).filter((path) => path !== undefined);
     const demands = [containers.map(demand), initContainers?.map(demand)];
     return JSON.stringify([namespace, labels, constraints, spec, demands, claims, paths]);
@@ -297,18 +300,12 @@ function wholeShapeOf(pod: Pod): string {
     const { containers, volumes, hostname: _, nodeName: _node, ...spec } = pod.spec;
     const parts = containers.map(({ volumeMounts, ...container }) => [
       container,
-      volumeMounts?.filter(({ name }) => !name.startsWith(TOKEN_VOLUME)),
+      volumeMounts?.filter(({ name }) => !isNamedAsTokens(name)),
     ]);
     const owners = ownerReferences?.map(({ kind, name }) => [kind, name]);
-    return JSON.stringify([namespace, labels, annotations, owners, spec, parts, volumes?.filter(isNoToken)]);
+    const own = volumes?.filter(({ name }) => !isNamedAsTokens(name));
+    return JSON.stringify([namespace, labels, annotations, owners, spec, parts, own]);
   });
-}
-
-/** The volume with the token that the API server gives each pod has a name of its own. */
-const TOKEN_VOLUME = 'kube-api-access-';
-
-function isNoToken({ name }: { name: string }): boolean {
-  return !name.startsWith(TOKEN_VOLUME);
 }
 
 /** Shapes by their texts: a hundred members look them up for each pod, and texts of a KiB or two are slow keys. */

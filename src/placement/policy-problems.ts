@@ -4,7 +4,7 @@ import type { Placement } from '../api/placement.ts';
 import type { ReplicaScheduling } from '../api/replica-scheduling.ts';
 import type { PlacementPolicy } from '../api/placement-policy.ts';
 import type { ClusterAffinity } from '../api/selectors.ts';
-import { isTakenLabel, type StatePreservation } from '../api/state-preservation.ts';
+import { isTakenLabel, type StatePreservation, TAKEN_LABEL } from '../api/state-preservation.ts';
 import { parseDuration } from './duration.ts';
 
 type Problem = (path: string, message: string) => void;
@@ -43,8 +43,7 @@ function checkState({ rules }: StatePreservation = { rules: [] }, path: string, 
   const names = new Set<string>();
   for (const [index, { aliasLabelName }] of rules.entries()) {
     const own = `${path}.statePreservation.rules[${String(index)}].aliasLabelName`;
-    if (isTakenLabel(aliasLabelName))
-      add(own, 'must not be a label of Kubernetes, of a controller of it, or of Spillway');
+    if (isTakenLabel(aliasLabelName)) add(own, TAKEN_LABEL);
     if (names.has(aliasLabelName)) add(own, `${aliasLabelName} is there twice`);
     names.add(aliasLabelName);
   }

@@ -1,5 +1,6 @@
 import type { Container, PodSpec } from '../kube/core-v1.ts';
 import { GROUP } from '../api/marks.ts';
+import { defined } from '../kube/defined.ts';
 import type { ObjectMeta } from '../kube/object.ts';
 
 /** The label by which a StatefulSet tells which revision of its template a pod is of. */
@@ -61,17 +62,17 @@ export function keptOfSet(raw: object): Required<SetRevisions> {
   } = status;
   const { generation } = metadata;
   const { ordinals, updateStrategy, template } = spec;
-  const seen = known({ observedGeneration, updateRevision });
+  const seen = defined({ observedGeneration, updateRevision });
   if (currentRevision === updateRevision && updatedReplicas === replicas) {
-    return { metadata: known({ generation }), spec: {}, status: seen };
+    return { metadata: defined({ generation }), spec: {}, status: seen };
   }
   return {
-    metadata: known({ generation }),
+    metadata: defined({ generation }),
     spec: {
-      ...known({ ordinals, updateStrategy }),
+      ...defined({ ordinals, updateStrategy }),
       ...(template === undefined ? {} : { template: keptOfTemplate(template) }),
     },
-    status: { ...seen, ...known({ currentRevision, currentReplicas }) },
+    status: { ...seen, ...defined({ currentRevision, currentReplicas }) },
   };
 }
 
@@ -86,7 +87,7 @@ function keptOfTemplate({ metadata: { labels, annotations = {} } = {}, spec }: P
   const own = Object.entries(annotations).filter(([key]) => key.startsWith(`${GROUP}/`));
   const { containers = [], initContainers, ...rest } = spec ?? {};
   return {
-    metadata: { ...known({ labels }), ...(own.length === 0 ? {} : { annotations: Object.fromEntries(own) }) },
+    metadata: { ...defined({ labels }), ...(own.length === 0 ? {} : { annotations: Object.fromEntries(own) }) },
     spec: {
       ...rest,
       containers: containers.map(asking),
@@ -96,12 +97,5 @@ function keptOfTemplate({ metadata: { labels, annotations = {} } = {}, spec }: P
 }
 
 function asking({ name, image, resources, ports, restartPolicy }: Container): Container {
-  return { name, ...known({ image, resources, ports, restartPolicy }) };
-}
-
-type Known<T> = { [K in keyof T]?: Exclude<T[K], undefined> };
-
-/** The fields that are there. */
-function known<T extends object>(fields: T): Known<T> {
-  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as Known<T>;
+  return { name, ...defined({ image, resources, ports, restartPolicy }) };
 }

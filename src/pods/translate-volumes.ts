@@ -8,8 +8,8 @@ import {
   rewriteItems,
   textOf,
 } from '../kube/json-fields.ts';
+import { isNamedAsTokens } from '../kube/token-volume.ts';
 
-const INJECTED_PREFIX = 'kube-api-access-';
 /** ConfigMaps that every cluster publishes in each of its namespaces; a member has its own. */
 const PUBLISHED_CONFIG_MAPS = new Set(['kube-root-ca.crt', 'openshift-service-ca.crt']);
 
@@ -22,7 +22,7 @@ export function injectedTokenVolumes(spec: JsonRecord): ReadonlySet<string> {
   for (const item of listOf(spec['volumes'])) {
     const volume = recordOf(item);
     const name = textOf(volume?.['name']);
-    if (name?.startsWith(INJECTED_PREFIX) === true && isInjected(recordOf(volume?.['projected']))) names.add(name);
+    if (name !== undefined && isNamedAsTokens(name) && isInjected(recordOf(volume?.['projected']))) names.add(name);
   }
   return names;
 }

@@ -67,8 +67,8 @@ export class ComingPods {
   readonly #controllerOf = new Map<string, string>();
   /** Those of {@link #going} that are not there any more. */
   readonly #gone = new Expiries<{ controller: string; uid: string }>();
-  /** Schedulers refuse them, by UID. */
-  readonly #refused = new Expiries<string>();
+  /** Those of {@link #waiting} that have no node for so long yet, by UID. */
+  readonly #seenTo = new Expiries<string>();
   readonly #shapes = new WeakMap<object, number>();
   #shapesSeen = 0;
 
@@ -93,9 +93,10 @@ export class ComingPods {
     };
     for (const [controller, { pods }] of this.#going) {
       const missing = this.#missing(controller) ?? 0;
+      if (missing <= 0) continue;
       // The last ones: of a lost member, pods may end for as long as it does not answer, and have others in their places.
       const awaited = [...pods.values()].filter((one) => this.#isAwaited(one));
-      if (missing > 0) for (const one of awaited.slice(-missing)) add(one.key, one);
+      for (const one of awaited.slice(-missing)) add(one.key, one);
     }
     for (const pod of sent) if (!this.#isShown(pod)) add(this.#keyOf(pod), { pod, since: this.#o.monotonic() });
     for (const [key, { from, pods }] of next) groups.push({ key, from, pods });
@@ -131,11 +132,11 @@ export class ComingPods {
     known?.delete(uid);
     if (before !== undefined && known?.size === 0) this.#waiting.delete(before);
     this.#groupOf.delete(uid);
-    this.#refused.delete(uid);
+    this.#seenTo.delete(uid);
     if (pod === undefined) return;
     const forMs = this.#seenToForMs(pod);
     if (forMs <= 0) return;
-    if (forMs < Infinity) this.#refused.set(uid, uid, this.#o.monotonic() + forMs);
+    this.#seenTo.set(uid, uid, this.#o.monotonic() + forMs);
     const key = this.#keyOf(pod);
     const group = this.#waiting.get(key) ?? new Map<string, ComingPod>();
     this.#waiting.set(key, group.set(uid, { pod, since }));
@@ -165,7 +166,7 @@ export class ComingPods {
   #expire(): void {
     const now = this.#o.monotonic();
     for (const { controller, uid } of this.#gone.takeEnded(now)) this.#forget(controller, uid);
-    for (const uid of this.#refused.takeEnded(now)) this.#setWaiting(uid, undefined);
+    for (const uid of this.#seenTo.takeEnded(now)) this.#setWaiting(uid, undefined);
   }
 
   #forget(controller: string, uid: string): void {

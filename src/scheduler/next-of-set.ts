@@ -3,6 +3,7 @@ import { asksForVirtualNode, requiredTerms } from '../api/virtual-node-choice.ts
 import { isKnownOfVirtualNodes } from '../api/virtual-node-labels.ts';
 import type { Affinity, Container, NodeSelectorTerm, Pod, PodSpec, Toleration, Volume } from '../kube/core-v1.ts';
 import { fieldsOf, rewriteObject } from '../kube/json-fields.ts';
+import { isNamedAsTokens } from '../kube/token-volume.ts';
 import { jsonEqual } from '../kube/json-equal.ts';
 import { givesToleration } from '../placement/namespace-burst.ts';
 import {
@@ -111,7 +112,7 @@ function likeBefore(container: Container, before: readonly Container[]): Contain
 function withOwn(volumes: readonly Volume[], { metadata, spec }: Pod): Volume[] {
   const own = (spec.volumes ?? []).filter(
     ({ name, persistentVolumeClaim }) =>
-      persistentVolumeClaim?.claimName === `${name}-${metadata.name}` || name.startsWith('kube-api-access-'),
+      persistentVolumeClaim?.claimName === `${name}-${metadata.name}` || isNamedAsTokens(name),
   );
   return [...volumes.filter(({ name }) => !own.some((one) => one.name === name)), ...own];
 }

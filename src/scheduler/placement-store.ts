@@ -1,10 +1,11 @@
 import type { Logger } from 'pino';
-import { parseWorkloadPlacement, WORKLOAD_PLACEMENTS, workloadPlacementName } from '../api/workload-placement.ts';
+import { parseWorkloadPlacement, WORKLOAD_PLACEMENTS } from '../api/workload-placement.ts';
 import type { WorkloadPlacement } from '../api/workload-placement.ts';
 import type { KubeClient } from '../kube/client.ts';
 import type { InformerMetrics } from '../kube/informer-metrics.ts';
 import { Informer } from '../kube/informer.ts';
 import { keyFor } from '../kube/object.ts';
+import { placementRef } from '../placement/own-placement.ts';
 import type { TypedObject } from '../placement/owner-chain.ts';
 
 /** All WorkloadPlacements of the host: what is remembered of workloads across restarts and between replicas. */
@@ -28,9 +29,8 @@ export class PlacementStore {
 
   /** What is stored about a workload of that name; it may be a former one. */
   get(workload: TypedObject): WorkloadPlacement | undefined {
-    const { apiVersion, kind, metadata } = workload;
-    const name = workloadPlacementName({ apiVersion, kind, name: metadata.name });
-    return this.informer.get(keyFor(metadata.namespace, name));
+    const { namespace, name } = placementRef(workload);
+    return this.informer.get(keyFor(namespace, name));
   }
 
   /** What is stored about this very workload. */

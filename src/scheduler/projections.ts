@@ -8,6 +8,7 @@ import { SharedParts } from '../capacity/shared-parts.ts';
 import { recordOf } from '../kube/json-fields.ts';
 import type { KubeObject, ObjectMeta } from '../kube/object.ts';
 import { controllerOf } from '../kube/owner-references.ts';
+import { defined } from '../kube/defined.ts';
 import { usesClaims } from '../kube/uses-claims.ts';
 import { DELETION_COST_ANNOTATION, OWN_COST_ANNOTATION } from '../placement/deletion-cost.ts';
 import { ROLLOUT_ANNOTATIONS } from '../placement/owner-chain.ts';
@@ -195,10 +196,4 @@ function metadataOf({ metadata }: KubeObject, isKept: (annotation: string) => bo
     ...(annotations.length === 0 ? {} : { annotations: Object.fromEntries(annotations) }),
     ...(controller === undefined ? {} : { ownerReferences: [controller] }),
   };
-}
-
-type Defined<T> = { [K in keyof T]?: Exclude<T[K], undefined> };
-
-function defined<T extends object>(fields: T): Defined<T> {
-  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as Defined<T>;
 }

@@ -1,7 +1,7 @@
 import { LRUCache } from 'lru-cache';
 import type { Failover } from '../api/failover.ts';
 import { podSubject } from '../api/pod-subject.ts';
-import { parseWorkloadPlacement, WORKLOAD_PLACEMENTS, workloadPlacementName } from '../api/workload-placement.ts';
+import { WORKLOAD_PLACEMENTS } from '../api/workload-placement.ts';
 import type { WorkloadPlacement } from '../api/workload-placement.ts';
 import type { KubeClient } from '../kube/client.ts';
 import type { Pod } from '../kube/core-v1.ts';
@@ -13,6 +13,7 @@ import { controllerOf } from '../kube/owner-references.ts';
 import { PODS } from '../kube/resource.ts';
 import { pause } from '../kube/timers.ts';
 import { get, patch } from '../kube/verbs.ts';
+import { placementOf, placementRef } from '../placement/own-placement.ts';
 import { type TypedObject, workloadOf } from '../placement/owner-chain.ts';
 import {
   type HandedOn,
@@ -179,14 +180,10 @@ export class StateGiver {
     return labels;
   }
 
-  async #preserved({ workload: { apiVersion, kind, metadata } }: Giving): Promise<Preserved> {
-    const { namespace, uid } = metadata;
-    const name = workloadPlacementName({ apiVersion, kind, name: metadata.name });
+  async #preserved({ workload }: Giving): Promise<Preserved> {
     const options = { deadlineMs: DEADLINE_MS };
-    const reading = get<WorkloadPlacement>(this.#o.host, WORKLOAD_PLACEMENTS, { namespace, name }, options);
-    const raw = await ifThere(reading);
-    const found = raw === undefined ? undefined : parseWorkloadPlacement(raw);
-    return found !== undefined && found.spec.workload.uid === uid ? (found.status?.preserved ?? []) : [];
+    const reading = get<WorkloadPlacement>(this.#o.host, WORKLOAD_PLACEMENTS, placementRef(workload), options);
+    return placementOf(await ifThere(reading), workload)?.status?.preserved ?? [];
   }
 
   #tell({ pod }: Giving, labels: readonly string[], why: string): void {

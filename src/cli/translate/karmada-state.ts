@@ -1,10 +1,8 @@
-import { isTakenLabel } from '../../api/state-preservation.ts';
+import { isTakenLabel, MOST_STATE_RULES } from '../../api/state-preservation.ts';
 import type { JsonRecord } from '../../kube/json-fields.ts';
 import { parseJsonPath } from '../../kube/json-path.ts';
 import type { Fields } from './fields.ts';
 import type { Remarks } from './remarks.ts';
-
-const MOST_RULES = 8;
 
 /** `statePreservation` of a part of `failover`: the rules that mean something here; undefined: none. */
 export function statePreservation(part: Fields | undefined, remarks: Remarks): JsonRecord | undefined {
@@ -21,13 +19,14 @@ export function statePreservation(part: Fields | undefined, remarks: Remarks): J
   from.end();
   const kept = [...rules.values()];
   if (kept.length === 0) return undefined;
-  if (kept.length > MOST_RULES) remarks.lost(from.of('rules'), `all after the first ${MOST_RULES} are left out`);
+  if (kept.length > MOST_STATE_RULES)
+    remarks.lost(from.of('rules'), `all after the first ${MOST_STATE_RULES} are left out`);
   remarks.differs(
     from.path,
     'its paths are read from the status of the pod that is moved, and not from that of its workload, which stays on this cluster with all its status; the labels are on the pod that comes in its place, ' +
       'of a StatefulSet or a workload with one replica. A path that finds nothing hands nothing on, and holds up no move',
   );
-  return { rules: kept.slice(0, MOST_RULES) };
+  return { rules: kept.slice(0, MOST_STATE_RULES) };
 }
 
 function whyNot(label: unknown, path: unknown): string | undefined {

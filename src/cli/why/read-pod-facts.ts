@@ -2,16 +2,12 @@ import { GANG_LABEL, MEMBER_LABEL } from '../../api/marks.ts';
 import { MEMBER_CLUSTERS, parseMemberCluster } from '../../api/member-cluster.ts';
 import { DESCHEDULER_LEASE, movesStopped } from '../../api/moves-stopped.ts';
 import { CLUSTER_PLACEMENT_POLICIES, PLACEMENT_POLICIES } from '../../api/placement-policy.ts';
-import {
-  parseWorkloadPlacement,
-  WORKLOAD_PLACEMENTS,
-  workloadPlacementName,
-  type WorkloadPlacement,
-} from '../../api/workload-placement.ts';
+import { WORKLOAD_PLACEMENTS, type WorkloadPlacement } from '../../api/workload-placement.ts';
 import type { Event, Namespace, Node, Pod } from '../../kube/core-v1.ts';
 import type { Lease } from '../../kube/lease.ts';
 import type { KubeObject } from '../../kube/object.ts';
 import { EVENTS, LEASES, NAMESPACES, NODES, PODS } from '../../kube/resource.ts';
+import { placementOf, placementRef } from '../../placement/own-placement.ts';
 import { workloadOf, type OwnerChain } from '../../placement/owner-chain.ts';
 import { CliError } from '../cli-error.ts';
 import { compiledPolicies } from '../compiled-policies.ts';
@@ -52,7 +48,7 @@ export async function readPodFacts(
   });
   const member = memberOf({ nodes: known(nodes), members: knownMembers }, pod.spec.nodeName ?? '');
   const [placement, served, moves] = await Promise.all([
-    placementOf(host, owners.chain),
+    readPlacement(host, owners.chain),
     member === undefined
       ? undefined
       : host.tryGet<Lease>(LEASES, { namespace: systemNamespace, name: memberLease(member) }),
@@ -112,11 +108,8 @@ function known<T>(answer: T | MissingRight): T | undefined {
 }
 
 /** What the scheduler component wrote about the workload of the pod; null: nothing. */
-async function placementOf(host: Viewer, chain: OwnerChain): Promise<WorkloadPlacement | null | MissingRight> {
-  const { apiVersion, kind, metadata } = workloadOf(chain).object;
-  const ref = { namespace: metadata.namespace, name: workloadPlacementName({ apiVersion, kind, name: metadata.name }) };
-  const raw = await host.tryGet<KubeObject>(WORKLOAD_PLACEMENTS, ref);
-  if (raw instanceof MissingRight) return raw;
-  const placement = raw === undefined ? undefined : parseWorkloadPlacement(raw);
-  return placement?.spec.workload.uid === metadata.uid ? (placement ?? null) : null;
+async function readPlacement(host: Viewer, chain: OwnerChain): Promise<WorkloadPlacement | null | MissingRight> {
+  const { object } = workloadOf(chain);
+  const raw = await host.tryGet<KubeObject>(WORKLOAD_PLACEMENTS, placementRef(object));
+  return raw instanceof MissingRight ? raw : (placementOf(raw, object) ?? null);
 }
