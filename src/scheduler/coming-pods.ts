@@ -12,7 +12,7 @@ import { nextPod } from './next-of-set.ts';
 
 /**
  * So long the next pod is waited for once the former one is gone, or should be, and room is seen to for one that schedulers refuse, or that none
- * speaks of, in ms.
+ * speaks of, in ms. One that is refused for longer is seen to where it begins to fit (room-beside.ts).
  */
 const WAIT_MS = 300_000;
 /** Groups of pods without a node that are seen to, those that came last: about each it is asked where its pods may go. */
@@ -23,6 +23,8 @@ export interface ComingPod {
   readonly pod: Pod;
   /** In monotonic ms. */
   readonly since: number;
+  /** In monotonic ms: from then on it waits although it seems to fit. */
+  readonly until: number;
 }
 
 /** Those that are alike: of one controller, revision and shape, and instead of pods of one virtual node. */
@@ -30,14 +32,21 @@ export interface ComingGroup {
   readonly key: string;
   /** The node of those that make way for them; undefined: they are there, and have none. */
   readonly from: string | undefined;
-  /** By UID; of those that make way where they are not made yet. */
+  /** By UID; of those that make way where they are not made yet. Of those without a node the same map as long as there are any. */
   readonly pods: ReadonlyMap<string, ComingPod>;
+}
+
+interface GoingPod {
+  readonly pod: Pod;
+  /** In monotonic ms. */
+  readonly since: number;
+  readonly key: string;
 }
 
 /** Pods of one controller that make way, or have made way. */
 interface Going {
   /** By UID, the one that began last comes last. */
-  readonly pods: Map<string, ComingPod & { readonly key: string }>;
+  readonly pods: Map<string, GoingPod>;
   /** UIDs of those that are released, and its own by their references still. */
   readonly had: Set<string>;
 }
@@ -67,8 +76,8 @@ export class ComingPods {
   readonly #controllerOf = new Map<string, string>();
   /** Those of {@link #going} that are not there any more. */
   readonly #gone = new Expiries<{ controller: string; uid: string }>();
-  /** Those of {@link #waiting} that have no node for so long yet, by UID. */
-  readonly #seenTo = new Expiries<string>();
+  /** Those of {@link #waiting} that no scheduler speaks of, by UID. */
+  readonly #silent = new Expiries<string>();
   readonly #shapes = new WeakMap<object, number>();
   #shapesSeen = 0;
 
@@ -83,22 +92,22 @@ export class ComingPods {
     const groups: ComingGroup[] = [];
     for (const [key, pods] of [...this.#waiting].slice(-MOST_GROUPS)) groups.push({ key, from: undefined, pods });
     const next = new Map<string, { from: string; pods: Map<string, ComingPod> }>();
-    const add = (goingKey: string, { pod: going, since }: ComingPod): void => {
+    const add = (goingKey: string, going: Pod, since: number): void => {
       const made = nextPod(going, this.#o.view);
       const pod = 'unknown' in made ? going : made;
       const key = `${goingKey} ${revisionOf(pod) ?? ''}`;
       const found = next.get(key) ?? { from: going.spec.nodeName ?? '', pods: new Map<string, ComingPod>() };
       next.set(key, found);
-      found.pods.set(going.metadata.uid ?? '', { pod, since });
+      found.pods.set(going.metadata.uid ?? '', { pod, since, until: Infinity });
     };
     for (const [controller, { pods }] of this.#going) {
       const missing = this.#missing(controller) ?? 0;
       if (missing <= 0) continue;
       // The last ones: of a lost member, pods may end for as long as it does not answer, and have others in their places.
       const awaited = [...pods.values()].filter((one) => this.#isAwaited(one));
-      for (const one of awaited.slice(-missing)) add(one.key, one);
+      for (const one of awaited.slice(-missing)) add(one.key, one.pod, one.since);
     }
-    for (const pod of sent) if (!this.#isShown(pod)) add(this.#keyOf(pod), { pod, since: this.#o.monotonic() });
+    for (const pod of sent) if (!this.#isShown(pod)) add(this.#keyOf(pod), pod, this.#o.monotonic());
     for (const [key, { from, pods }] of next) groups.push({ key, from, pods });
     return groups;
   }
@@ -132,14 +141,17 @@ export class ComingPods {
     known?.delete(uid);
     if (before !== undefined && known?.size === 0) this.#waiting.delete(before);
     this.#groupOf.delete(uid);
-    this.#seenTo.delete(uid);
+    this.#silent.delete(uid);
     if (pod === undefined) return;
-    const forMs = this.#seenToForMs(pod);
-    if (forMs <= 0) return;
-    this.#seenTo.set(uid, uid, this.#o.monotonic() + forMs);
+    const now = this.#o.monotonic();
+    const until = now + this.#seenToForMs(pod);
+    if (unscheduledOf(pod) === undefined) {
+      if (until <= now) return;
+      this.#silent.set(uid, uid, until);
+    }
     const key = this.#keyOf(pod);
     const group = this.#waiting.get(key) ?? new Map<string, ComingPod>();
-    this.#waiting.set(key, group.set(uid, { pod, since }));
+    this.#waiting.set(key, group.set(uid, { pod, since, until }));
     this.#groupOf.set(uid, key);
   }
 
@@ -166,7 +178,7 @@ export class ComingPods {
   #expire(): void {
     const now = this.#o.monotonic();
     for (const { controller, uid } of this.#gone.takeEnded(now)) this.#forget(controller, uid);
-    for (const uid of this.#seenTo.takeEnded(now)) this.#setWaiting(uid, undefined);
+    for (const uid of this.#silent.takeEnded(now)) this.#setWaiting(uid, undefined);
   }
 
   #forget(controller: string, uid: string): void {
@@ -203,7 +215,7 @@ export class ComingPods {
   }
 
   /** Not one that should be gone long ago: in a member that does not answer pods may end for days. */
-  #isAwaited({ pod: { metadata }, since }: ComingPod): boolean {
+  #isAwaited({ pod: { metadata }, since }: GoingPod): boolean {
     if (metadata.deletionTimestamp === undefined) return true;
     const graceMs = (metadata.deletionGracePeriodSeconds ?? 0) * 1000;
     return this.#o.monotonic() - since < graceMs + WAIT_MS;

@@ -37,10 +37,13 @@ export type RoomLeft = 'some' | 'none' | 'noneForSoon';
 
 /**
  * Whether a cluster has room for one more pod beside those that need a place next (coming-pods.ts) and may go there: each takes what it asks for, where
- * it fits by itself. One that fits nowhere takes nothing, so it keeps nobody from room that it cannot have.
+ * it fits by itself. One that fits nowhere takes nothing, so it keeps nobody from room that it cannot have. One that schedulers have refused for
+ * long takes its room for a minute from when it begins to fit: a node may have come for it, or others have gone.
  */
 export class RoomBeside {
   readonly #o: RoomBesideOptions;
+  /** Since when it seems to fit, in monotonic ms by cluster, by pods of the group. */
+  readonly #fitsSince = new WeakMap<ReadonlyMap<string, ComingPod>, Map<string, number>>();
   /** Clusters by key of the group; of `since`, monotonic ms. */
   #places: { readonly since: number; readonly of: Map<string, ReadonlySet<string>> } = {
     since: -Infinity,
@@ -64,12 +67,14 @@ export class RoomBeside {
     if (slots > this.#mostTaken(fit, here)) return 'some';
     const fitting = here.filter((group) => this.#fits(group, cluster));
     if (slots > this.#mostTaken(fit, fitting)) return 'some';
-    const coming = fitting.flatMap((group) =>
-      [...group.pods.values()].filter((one) => !this.#hasPlace(one, group, fit)),
-    );
+    const now = this.#o.monotonic();
+    const recently = now - SOON_MS;
+    const coming = fitting.flatMap((group) => {
+      const isNew = (this.#fitsSince.get(group.pods)?.get(cluster) ?? now) > recently;
+      return [...group.pods.values()].filter((one) => (isNew || one.until > now) && !this.#hasPlace(one, group, fit));
+    });
     if (this.#hasRoomFor(coming, cluster, slots, fit)) return 'some';
-    const recently = this.#o.monotonic() - SOON_MS;
-    return coming.some(({ since }) => since > recently) ? 'noneForSoon' : 'none';
+    return coming.some(({ since, until }) => since > recently || until <= now) ? 'noneForSoon' : 'none';
   }
 
   /** Nothing but decisions about places is content to know that there are {@link MANY}. */
@@ -82,7 +87,12 @@ export class RoomBeside {
 
   #fits({ pods }: ComingGroup, cluster: string): boolean {
     const [first] = pods.values();
-    return first !== undefined && this.#o.questions.roomIn(first.pod, cluster).nodes.length > 0;
+    const fits = first !== undefined && this.#o.questions.roomIn(first.pod, cluster).nodes.length > 0;
+    const since = this.#fitsSince.get(pods) ?? new Map<string, number>();
+    this.#fitsSince.set(pods, since);
+    if (!fits) since.delete(cluster);
+    else if (!since.has(cluster)) since.set(cluster, this.#o.monotonic());
+    return fits;
   }
 
   /** However they may be put on the nodes; Infinity where that cannot be said. */

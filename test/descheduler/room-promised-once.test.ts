@@ -365,8 +365,31 @@ describe('a pod that waits', () => {
     await drain();
     await look();
     await comes('a', 4, refused());
-    expect(await lookIn(290_000)).toEqual([first]);
+    expect(await lookIn(200_000)).toEqual([first]);
+    expect(await lookIn(90_000)).toEqual([first]);
     expect(await lookIn(20_000)).toEqual([first, second]);
+  });
+
+  test.each([
+    ['a node comes', (): void => setNode('n1', 4)],
+    ['others have gone', (): void => setNode('n0', 4)],
+  ])('for longer has the room that there is for it once %s', async (_what, grow) => {
+    const first = await statefulPod('a', 4);
+    const { uid = '' } = room.make(SETS, {
+      ...typed,
+      metadata: { name: 'other', namespace: 'shop' },
+      spec: { replicas: 1 },
+    }).metadata;
+    await makePod('other-0', 'other', uid, asking(4), refused());
+    nodes(2);
+    await drain();
+    await look();
+    expect(await lookIn(400_000)).toEqual([]);
+    grow();
+    expect(await lookIn(20_000)).toEqual([]);
+    expect(await lookIn(30_000)).toEqual([]);
+    // Its scheduler does not take it.
+    expect(await lookIn(30_000)).toEqual([first]);
   });
 
   test('does not keep it where no scheduler may put it', async () => {
