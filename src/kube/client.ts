@@ -329,7 +329,7 @@ export class KubeClient {
       list.push('content-type', r.contentType ?? 'application/json');
     }
     const path = this.#transport.pathPrefix + withQuery(r.path, r.query);
-    return { method: r.method ?? 'GET', path, headers: list, body };
+    return { method: r.method ?? 'GET', path, headers: list, body, reset: false };
   }
 
   async #exchanged(
