@@ -311,7 +311,9 @@ describe('a member that is gone for good, later', () => {
     expect(found.stdout.split('\n')).toEqual(expect.arrayContaining([...expected, 'namespace/lost']));
     const { code, stdout } = await orphans('--delete');
     expect([code, stdout]).toEqual([0, expect.stringMatching(/^namespace\/lost deleted$/m)]);
-    await until('nothing is left', async () => (await labelled(west, ours)).length === 0);
+    // Controllers there that lost their API server ask it again after a minute at most: 30 s of client-go's backoff, and jitter.
+    const isEmpty = async (): Promise<boolean> => (await labelled(west, ours)).length === 0;
+    await until('nothing is left', isEmpty, { timeoutMs: 150_000 });
     expect(await orphans()).toMatchObject({ code: 0, stdout: '', stderr: 'Nothing of this cluster is left there.\n' });
   }, 240_000);
 });
