@@ -54,6 +54,11 @@ export function renewedCluster(before: Cluster, member: MemberCluster): Cluster 
 function whyUnavailable(member: MemberCluster): string | undefined {
   if (member.metadata.deletionTimestamp !== undefined) return 'it is being removed';
   if (member.spec.unschedulable) return 'it takes no new pods (spec.unschedulable)';
+  return whySilent(member);
+}
+
+/** Why nothing is known of it at present, for people; undefined: it is Ready. */
+export function whySilent(member: MemberCluster): string | undefined {
   const ready = conditionOf(member, 'Ready');
   if (ready === undefined) return NOT_CONTACTED;
   return ready.status === 'True' ? undefined : `it is not ready (${ready.reason})`;

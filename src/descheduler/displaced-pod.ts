@@ -2,7 +2,6 @@ import type { Pod } from '../kube/core-v1.ts';
 import type { BetterPlace } from '../placement/better-place.ts';
 import type { PlacedPods } from '../placement/placed-pods.ts';
 import type { Mover } from './mover.ts';
-import { silentMembers } from './silent-members.ts';
 
 export interface DisplacedPod {
   readonly pod: Pod;
@@ -21,7 +20,7 @@ export async function displacedPod(
   {
     placed,
     mover,
-  }: { placed: Pick<PlacedPods, 'members' | 'clusterOf' | 'betterPlace'>; mover: Pick<Mover, 'read' | 'wasSent'> },
+  }: { placed: Pick<PlacedPods, 'member' | 'clusterOf' | 'betterPlace'>; mover: Pick<Mover, 'read' | 'wasSent'> },
   counts: (strategy: BetterPlace['strategy']) => boolean,
   signal: AbortSignal,
 ): Promise<DisplacedPod | 'unread' | undefined> {
@@ -31,10 +30,9 @@ export async function displacedPod(
     if (nodeName === undefined || pod.metadata.deletionTimestamp !== undefined || mover.wasSent(pod)) continue;
     byCluster.set(placed.clusterOf(nodeName), pod);
   }
-  const silent = silentMembers(placed.members());
   let isUnread = false;
   for (const [from, pod] of byCluster) {
-    if (silent.has(from)) {
+    if (placed.member(from)?.silent !== undefined) {
       isUnread = true;
       continue;
     }

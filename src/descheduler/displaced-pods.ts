@@ -12,7 +12,6 @@ import { displacedAfterMs } from './displaced-rules.ts';
 import type { MoveRecords } from './move-records.ts';
 import type { Mover } from './mover.ts';
 import { whyNotMovedAtWill } from './replaceable.ts';
-import { silentMembers } from './silent-members.ts';
 import type { Recheck } from './wanted-move.ts';
 
 /** Between two looks at a workload whose rules let its pods move for better places, in ms. */
@@ -20,7 +19,7 @@ const LOOK_MS = 15_000;
 const STRATEGIES: readonly Displacement[] = ['Repatriate', 'DivisionDrift', 'PolicyChanged', 'SpreadViolation'];
 
 export interface DisplacedPodsOptions {
-  placed: Pick<PlacedPods, 'members' | 'ofWorkload' | 'rulesOf' | 'clusterOf' | 'betterPlace'>;
+  placed: Pick<PlacedPods, 'member' | 'ofWorkload' | 'rulesOf' | 'clusterOf' | 'betterPlace'>;
   mover: Pick<Mover, 'read' | 'wasSent' | 'restMs' | 'keeps' | 'move'>;
   records: Pick<MoveRecords, 'withinAnHour' | 'leftLately'>;
   /** In ms. */
@@ -83,7 +82,7 @@ export class DisplacedPods {
   #recheck(live: Pod, from: string, strategy: Displacement): Recheck {
     const { placed, records } = this.#o;
     if (placed.clusterOf(live.spec.nodeName ?? '') !== from || isFinished(live)) return 'notWanted';
-    if (silentMembers(placed.members()).has(from)) return 'notWanted';
+    if (placed.member(from)?.silent !== undefined) return 'notWanted';
     const { workload, replicas, failover } = placed.rulesOf(live);
     const better = placed.betterPlace(live, from, (one) => one === strategy);
     if (!displacedAfterMs(failover).has(strategy) || better?.strategy !== strategy) return 'notWanted';

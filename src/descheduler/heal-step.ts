@@ -75,8 +75,8 @@ export function strandedStep(
 }
 
 /** What is heard of the member can be relied on, whether it takes new pods or not. */
-export function isHealed({ reachable, isReady }: PlacedMember): boolean {
-  return reachable === true && isReady;
+export function isHealed({ reachable, silent }: PlacedMember): boolean {
+  return reachable === true && silent === undefined;
 }
 
 /**

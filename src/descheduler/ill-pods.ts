@@ -12,7 +12,6 @@ import type { MoveRecords } from './move-records.ts';
 import type { Mover } from './mover.ts';
 import { whyRehearsed } from './rehearsal.ts';
 import { whyNotMovedAtWill } from './replaceable.ts';
-import { closedMembers } from './silent-members.ts';
 import { illGroups, unhealthyAfterMs } from './unhealthy-in-member.ts';
 import type { IllGroup, PodHealth } from './unhealthy-in-member.ts';
 
@@ -20,7 +19,7 @@ import type { IllGroup, PodHealth } from './unhealthy-in-member.ts';
 const RENEW_MS = 60_000;
 
 export interface IllPodsOptions {
-  placed: Pick<PlacedPods, 'ofWorkload' | 'rulesOf' | 'clusterOf' | 'members' | 'showsRefusal' | 'avoided' | 'avoid'>;
+  placed: Pick<PlacedPods, 'ofWorkload' | 'rulesOf' | 'clusterOf' | 'member' | 'showsRefusal' | 'avoided' | 'avoid'>;
   ages: HealthAges;
   mover: Pick<Mover, 'wasSent'>;
   records: Pick<MoveRecords, 'leftLately'>;
@@ -79,8 +78,7 @@ export class IllPods {
       return undefined;
     }
     const pods = known.filter(isActive);
-    const closed = closedMembers(placed.members());
-    const seen = pods.map((pod) => this.#seen(pod, closed));
+    const seen = pods.map((pod) => this.#seen(pod));
     ages.observe(workloadKey, seen);
     const all = seen.map(({ pod, uid, cluster, isReady: ready }): PodHealth => {
       const health = ready === undefined && cluster !== undefined ? undefined : ages.of(workloadKey, uid);
@@ -100,15 +98,13 @@ export class IllPods {
     };
   }
 
-  #seen(
-    pod: Pod,
-    silent: ReadonlyMap<string, string>,
-  ): { pod: Pod; uid: string; cluster: string | undefined; isReady: boolean | undefined } {
+  #seen(pod: Pod): { pod: Pod; uid: string; cluster: string | undefined; isReady: boolean | undefined } {
     const { placed } = this.#o;
     const { nodeName } = pod.spec;
     const cluster = nodeName === undefined ? undefined : placed.clusterOf(nodeName);
+    const isClosed = (name: string): boolean => placed.member(name)?.unavailable !== undefined;
     // What a member does not run is another strategy's business, and what one that is silent does is not known.
-    const isKnown = cluster !== undefined && !silent.has(cluster) && !placed.showsRefusal(pod) && !isFinished(pod);
+    const isKnown = cluster !== undefined && !isClosed(cluster) && !placed.showsRefusal(pod) && !isFinished(pod);
     return { pod, uid: pod.metadata.uid ?? '', cluster, isReady: isKnown ? isReady(pod) : undefined };
   }
 

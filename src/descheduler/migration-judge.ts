@@ -21,7 +21,7 @@ const LONGEST_NOT_KNOWN_MS = 60_000;
 export interface MigrationJudgeOptions {
   placed: Pick<
     PlacedPods,
-    'problem' | 'members' | 'hasRules' | 'wayOf' | 'whyNotTogether' | 'migration' | 'migrationKeys'
+    'problem' | 'member' | 'hasRules' | 'wayOf' | 'whyNotTogether' | 'migration' | 'migrationKeys'
   >;
   pods: MigratedPods;
   fuse: Pick<MovesFuse, 'tooOften'>;

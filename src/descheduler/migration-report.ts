@@ -8,14 +8,13 @@ import type { TypedObject } from '../placement/owner-chain.ts';
 import type { NoPlaceTogether, PlacedPods } from '../placement/placed-pods.ts';
 import { type MigratedPods, type NamedWorkload, perController } from './migrated-pods.ts';
 import type { MovedTooOften, MovesFuse } from './moves-fuse.ts';
-import { silentMembers } from './silent-members.ts';
 
 /** Pods that are asked about together. */
 const MOST_PODS = 2_000;
 const MINUTE_MS = 60_000;
 
 export interface MigrationReportOptions {
-  placed: Pick<PlacedPods, 'problem' | 'members' | 'hasRules' | 'wayOf'>;
+  placed: Pick<PlacedPods, 'problem' | 'member' | 'hasRules' | 'wayOf'>;
   pods: Pick<MigratedPods, 'workloadsOf' | 'wholePods' | 'whyStays'>;
   fuse: Pick<MovesFuse, 'tooOften'>;
   /** Nothing is to be moved: a report alone. */
@@ -77,8 +76,7 @@ function whatIsNotKnown(
   placed: MigrationReportOptions['placed'],
 ): string | undefined {
   if (placed.problem !== undefined) return `the host cannot be followed now (${placed.problem})`;
-  const silent = silentMembers(placed.members());
-  const untold = [from, to].find((name) => name !== undefined && silent.get(name) === NOT_CONTACTED);
+  const untold = [from, to].find((name) => name !== undefined && placed.member(name)?.isContacted === false);
   return untold === undefined ? undefined : `${clusterInWords(untold)}: ${NOT_CONTACTED}`;
 }
 
@@ -86,12 +84,9 @@ function whyNotAtAll(
   { spec: { from, to } }: WorkloadMigration,
   placed: MigrationReportOptions['placed'],
 ): string | undefined {
-  const members = placed.members();
-  const missing = [from, to].find(
-    (name) => name !== undefined && name !== LOCAL && !members.some((one) => one.name === name),
-  );
+  const missing = [from, to].find((name) => name !== undefined && name !== LOCAL && placed.member(name) === undefined);
   if (missing !== undefined) return `there is no ${clusterInWords(missing)}`;
-  const silent = silentMembers(members).get(from);
+  const silent = placed.member(from)?.silent;
   return silent === undefined
     ? undefined
     : `${clusterInWords(from)}: ${silent}; what runs there is not known, and failover is what moves pods out of it`;

@@ -20,7 +20,6 @@ import { type Course, givenUp, progressInWords, seen, sumOf, whyStuck } from './
 import { isJudged, listInText, type MigrationFound, migrationStatus } from './migration-status.ts';
 import type { Mover, MoveOutcome } from './mover.ts';
 import type { MovesStop } from './moves-stop.ts';
-import { silentMembers } from './silent-members.ts';
 import type { Recheck } from './wanted-move.ts';
 
 /** Between two looks at a migration, in ms. */
@@ -41,7 +40,6 @@ export interface MigrationsOptions {
   placed: Pick<
     PlacedPods,
     | 'member'
-    | 'members'
     | 'inMember'
     | 'ofWorkload'
     | 'workloadNamed'
@@ -242,12 +240,11 @@ export class Migrations {
   #lost({ from, to }: WorkloadMigration['spec']): string | undefined {
     for (const name of [to, from]) {
       if (name === undefined || name === LOCAL) continue;
-      const { unavailable, isReady } = this.#o.placed.member(name) ?? {
-        unavailable: 'there is no such member',
-        isReady: false,
-      };
+      const member = this.#o.placed.member(name);
       // The one that pods leave need not take any.
-      if (unavailable !== undefined && !(isReady && name === from)) return `${clusterInWords(name)}: ${unavailable}`;
+      const why = name === from ? member?.silent : member?.unavailable;
+      if (member === undefined) return `${clusterInWords(name)}: there is no such member`;
+      if (why !== undefined) return `${clusterInWords(name)}: ${why}`;
     }
     return undefined;
   }
@@ -294,7 +291,7 @@ export class Migrations {
     const { from } = migration.spec;
     const notFollowed = whyNotFollowed(WORKLOAD_MIGRATIONS, placed.migrationsProblem);
     if (notFollowed !== undefined) return notFollowed;
-    const silent = silentMembers(placed.members()).get(from);
+    const silent = placed.member(from)?.silent;
     if (silent !== undefined) return `${clusterInWords(from)}: ${silent}`;
     const by = workload === undefined ? undefined : placed.wayOf(workload)?.by;
     if (by === keyOf(migration)) return undefined;

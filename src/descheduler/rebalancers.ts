@@ -23,7 +23,6 @@ import type { MovesStop } from './moves-stop.ts';
 import { rebalanceMove } from './rebalance-move.ts';
 import { rebalanceStatus, resultsOf } from './rebalance-status.ts';
 import { whyNotMoved } from './replaceable.ts';
-import { silentMembers } from './silent-members.ts';
 import type { Recheck } from './wanted-move.ts';
 
 /** Between two looks at workloads that are being rebalanced, in ms. */
@@ -39,7 +38,7 @@ export interface RebalancersOptions {
   host: KubeClient;
   placed: Pick<
     PlacedPods,
-    'problem' | 'members' | 'workloadNamed' | 'hasRules' | 'ofWorkload' | 'rulesOf' | 'clusterOf' | 'betterPlace'
+    'problem' | 'member' | 'workloadNamed' | 'hasRules' | 'ofWorkload' | 'rulesOf' | 'clusterOf' | 'betterPlace'
   >;
   mover: Pick<Mover, 'read' | 'wasSent' | 'restMs' | 'keeps' | 'move' | 'whyHeld'> & {
     readonly fuse: Pick<MovesFuse, 'tooOften'>;
@@ -220,7 +219,7 @@ export class Rebalancers {
     if (placed.clusterOf(live.spec.nodeName ?? '') !== from || isFinished(live)) return 'notWanted';
     const notFollowed = this.#whyNotFollowed();
     if (notFollowed !== undefined) return { why: notFollowed, ofWorkload: true };
-    if (silentMembers(placed.members()).has(from) || placed.betterPlace(live, from) === undefined) return 'notWanted';
+    if (placed.member(from)?.silent !== undefined || placed.betterPlace(live, from) === undefined) return 'notWanted';
     // Of Jobs, too: somebody named this one.
     const own = whyNotMoved(live);
     if (own !== undefined) return { why: own };

@@ -115,8 +115,9 @@ export class RefusedInMember {
     const own = whyItStays(live);
     if (own !== undefined) return { why: own };
     // The cached status may be outdated.
-    const { unavailable, isReady } = placed.member(cluster) ?? { unavailable: 'it is not known', isReady: false };
-    if (unavailable === undefined || isReady) return undefined;
-    return { why: `what ${cluster} said last may be old, as ${unavailable}`, ofWorkload: true };
+    const member = placed.member(cluster);
+    const silent = member === undefined ? 'it is not known' : member.silent;
+    if (silent === undefined) return undefined;
+    return { why: `what ${cluster} said last may be old, as ${silent}`, ofWorkload: true };
   }
 }

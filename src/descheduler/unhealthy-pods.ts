@@ -9,7 +9,6 @@ import type { IllPods, IllPodsLook } from './ill-pods.ts';
 import type { MoveRecords } from './move-records.ts';
 import type { Mover } from './mover.ts';
 import { whyNotMovedAtWill } from './replaceable.ts';
-import { closedMembers } from './silent-members.ts';
 import { illnessOf, isIllInMember, unhealthyAfterMs, unhealthyMove } from './unhealthy-in-member.ts';
 import type { IllGroup } from './unhealthy-in-member.ts';
 import type { Recheck } from './wanted-move.ts';
@@ -20,7 +19,7 @@ const LOOK_MS = 5_000;
 const AT_ONCE = 20;
 
 export interface UnhealthyPodsOptions {
-  placed: Pick<PlacedPods, 'rulesOf' | 'clusterOf' | 'members' | 'avoided'>;
+  placed: Pick<PlacedPods, 'rulesOf' | 'clusterOf' | 'member' | 'avoided'>;
   mover: Pick<Mover, 'restMs' | 'keeps' | 'move'>;
   records: Pick<MoveRecords, 'withinAnHour'>;
   ill: IllPods;
@@ -112,12 +111,14 @@ export class UnhealthyPods {
     const ill = `(${illnessOf(live)})`;
     const own = whyNotMovedAtWill(live);
     if (own !== undefined) return { why: `${own} ${ill}` };
-    const closed = closedMembers(placed.members());
-    const why = closed.get(cluster);
+    const why = placed.member(cluster)?.unavailable;
     if (why !== undefined)
       return { why: `what ${clusterInWords(cluster)} said last may be old, as ${why}`, ofWorkload: true };
     const isWellElsewhere = [...well].some(
-      ([name, uids]) => name !== cluster && !closed.has(name) && uids.some((uid) => ages.of(workloadKey, uid).isWell),
+      ([name, uids]) =>
+        name !== cluster &&
+        placed.member(name)?.unavailable === undefined &&
+        uids.some((uid) => ages.of(workloadKey, uid).isWell),
     );
     if (!isWellElsewhere) {
       return {

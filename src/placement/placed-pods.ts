@@ -11,10 +11,12 @@ import type { Moves } from './moves.ts';
 
 /** A member as the descheduler sees it. */
 export interface PlacedMember extends MemberReachability {
-  /** Why no new pods go there, in words: it takes none, or what was heard of it may be old. */
+  /** Why no new pods go there, in words: it takes none, or it is {@link silent}. */
   readonly unavailable: string | undefined;
-  /** Condition Ready of its MemberCluster is True: what is heard of it can be relied on. */
-  readonly isReady: boolean;
+  /** Why what was heard of it may be old, in words: its MemberCluster is not Ready. */
+  readonly silent: string | undefined;
+  /** False: nobody has asked it anything yet. */
+  readonly isContacted: boolean;
   /** Its MemberCluster is being deleted. */
   readonly isLeaving: boolean;
   /** Of effect NoExecute, that pods tolerate or do not; by virtual node, as for all below those included that it does not want any more. */

@@ -1,4 +1,4 @@
-import type { Cluster } from '../api/cluster.ts';
+import { type Cluster, whySilent } from '../api/cluster.ts';
 import { LOCAL } from '../api/cluster-tiers.ts';
 import { FENCED } from '../api/fencing.ts';
 import { DRAIN_TAINT, OUT_OF_SERVICE_TAINT } from '../api/marks.ts';
@@ -19,9 +19,9 @@ export function placedMember({ name, unavailable }: Cluster, nodes: HostNodes): 
   const drains = [...taintsOn].map(([node, taints]) => [node, taints.filter(isDrain)] as const);
   const drained = new Map(drains.filter(([, taints]) => taints.length > 0));
   const outOfService = outOfServiceOf(member, taintsOn);
-  const isReady = conditionOf(member, 'Ready')?.status === 'True';
-  const standing = { unavailable, isReady, isLeaving: isLeaving(member), ...reachabilityOf(member) };
-  return { ...standing, ...taintsOf(member, every), outOfService, drained };
+  const isContacted = conditionOf(member, 'Ready') !== undefined;
+  const heard = { unavailable, silent: whySilent(member), isContacted, ...reachabilityOf(member) };
+  return { ...heard, isLeaving: isLeaving(member), ...taintsOf(member, every), outOfService, drained };
 }
 
 /** It is there, and nothing is known of it: pods there are not moved, and none is taken for gone. */
@@ -29,7 +29,8 @@ function unreadable(name: string, unavailable: string | undefined): PlacedMember
   return {
     name,
     unavailable,
-    isReady: false,
+    silent: unavailable ?? 'its MemberCluster cannot be read',
+    isContacted: true,
     isLeaving: false,
     reachable: undefined,
     mayBeLost: false,

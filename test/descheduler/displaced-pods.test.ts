@@ -58,8 +58,10 @@ class World {
     this.fleet.scale(REPLICAS);
     this.#strategy = new DisplacedPods({
       placed: {
-        members: () =>
-          this.silent.map((name) => ({ ...member, name, unavailable: 'it does not answer', isReady: false })),
+        member: (name) =>
+          this.silent.includes(name)
+            ? { ...member, name, unavailable: 'it does not answer', silent: 'it does not answer' }
+            : undefined,
         ofWorkload: () => this.#pods(),
         rulesOf: () => ({ workload, replicas: REPLICAS, failover: this.failover, clusterTolerations: [] }),
         clusterOf: (nodeName) => nodeName,

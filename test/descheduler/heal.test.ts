@@ -28,7 +28,7 @@ describe('a pod that waits for its member', () => {
     [
       'of which not all is known yet',
       READY,
-      { member: member({ unavailable: 'it is not ready', isReady: false }) },
+      { member: member({ unavailable: 'it is not ready', silent: 'it is not ready' }) },
       'lost',
     ],
     [

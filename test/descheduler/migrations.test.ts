@@ -113,6 +113,17 @@ const asked = (pod: Pod): string[] => {
   return facts.migrating === undefined ? [] : [facts.migrating.to ?? '-', facts.migrating.by];
 };
 
+test('of a member that is cordoned and does not answer it is said that it does not answer', async () => {
+  const ready = { type: 'Ready', status: 'False', reason: 'Timeout', message: '' };
+  const conditions = [{ ...ready, lastTransitionTime: '2026-01-01T00:00:00Z' }];
+  room.editMember('east', { spec: { unschedulable: true }, status: { conditions } });
+  await room.seen('it is known', () => room.process.placed.member('east')?.silent !== undefined);
+  ask();
+  await judged();
+  const told = stored()?.status?.conditions?.find(({ type }) => type === 'Fits')?.message;
+  expect(told).toMatch(/^member east: it is not ready \(Timeout\); what runs there is not known/);
+});
+
 describe('what fits', () => {
   test('is said when each look for three seconds finds it; nothing is moved before every replica knows the way', async () => {
     ask();

@@ -71,7 +71,7 @@ beforeEach(async () => {
       get problem() {
         return hostProblem;
       },
-      members: () => [],
+      member: () => undefined,
       workloadNamed: ({ name }) => (name === 'web' && isKnown ? workload : undefined),
       hasRules: () => hasRules,
       ofWorkload: () => pods(),
