@@ -49,6 +49,8 @@ export class HostNodes {
   readonly nodes: Informer<Node>;
   readonly members: Informer<KnownMember>;
   #clusters: readonly Cluster[] | undefined;
+  /** Rises with every event of nodes and members. */
+  version = 0;
 
   constructor({ host, logger, metrics }: HostNodesOptions) {
     const common = { client: host, logger, metrics };
@@ -64,24 +66,24 @@ export class HostNodes {
       transform: readMember,
       indexes: { [NODE_NAME]: ({ nodes }) => nodes },
     });
+    // Before anybody else, who may ask in the course of the same event.
+    const seen = (): void => {
+      this.version += 1;
+    };
+    const changed = (): void => {
+      seen();
+      this.#clusters = undefined;
+    };
+    this.members.on({ added: changed, updated: changed, deleted: changed });
+    this.nodes.on({
+      added: changed,
+      updated: (node, old) => (jsonEqual(node.metadata.labels, old.metadata.labels) ? seen() : changed()),
+      deleted: changed,
+    });
   }
 
   async run(signal: AbortSignal): Promise<void> {
-    const changed = (): void => {
-      this.#clusters = undefined;
-    };
-    const off = [
-      this.members.on({ added: changed, updated: changed, deleted: changed }),
-      this.nodes.on({
-        added: changed,
-        updated: (node, old) => {
-          if (!jsonEqual(node.metadata.labels, old.metadata.labels)) changed();
-        },
-        deleted: changed,
-      }),
-    ];
     await Promise.all([this.nodes.run(signal), this.members.run(signal)]);
-    for (const unsubscribe of off) unsubscribe();
   }
 
   get hasSynced(): boolean {

@@ -9,13 +9,11 @@ import { avoid } from '../placement/avoided.ts';
 import type { Avoided, RefusedThere } from '../placement/avoided.ts';
 import { betterPlace } from '../placement/better-place.ts';
 import type { BetterPlace, Displacement } from '../placement/better-place.ts';
-import type { Decision, PlacementFacts } from '../placement/decision.ts';
 import type { Migrating } from '../placement/migrating.ts';
 import type { Rules } from '../placement/policy-selection.ts';
 import { storedMoves } from '../placement/moves.ts';
-import { nextPlace } from '../placement/next-place.ts';
-import { revisionOf, workloadOf } from '../placement/owner-chain.ts';
-import type { OwnerChain, TypedObject } from '../placement/owner-chain.ts';
+import { workloadOf } from '../placement/owner-chain.ts';
+import type { TypedObject } from '../placement/owner-chain.ts';
 import type {
   ElsewhereQuestion,
   GoingTogether,
@@ -31,7 +29,6 @@ import type {
 } from '../placement/placed-pods.ts';
 import { refusalInWords } from '../placement/placement-refusal.ts';
 import { successorOf } from '../placement/refused-pod.ts';
-import { withoutOne } from '../placement/workload.ts';
 import type { HostView } from './host-view.ts';
 import { memberRefusal, showsRefusal } from './member-refusals.ts';
 import type { MigrationCache } from './migration-cache.ts';
@@ -39,9 +36,10 @@ import type { MigrationFit } from './migration-fit.ts';
 import type { MemberFit } from './member-fit.ts';
 import { nextPod } from './next-of-set.ts';
 import { placedMember } from './placed-member.ts';
-import type { PlacementQuestion, PlacementQuestions } from './placement-questions.ts';
+import type { PlacementQuestions } from './placement-questions.ts';
 import type { PlacementStore } from './placement-store.ts';
 import type { RoomBeside } from './room-beside.ts';
+import { askAboutSuccessor } from './successor-question.ts';
 import { whyRulesUnknown } from './unread-owner.ts';
 import { controllersOf } from './workload-view.ts';
 import type { WorkloadState } from './workload-state.ts';
@@ -96,12 +94,22 @@ export class HostPlacedPods implements PlacedPods {
   }
 
   members(): readonly PlacedMember[] {
-    return this.#o.view.nodes.clusters().flatMap((cluster) => placedMember(cluster, this.#o.view.nodes) ?? []);
+    return [...this.#known().values()];
   }
 
   member(name: string): PlacedMember | undefined {
-    const cluster = this.#o.view.nodes.clusters().find((one) => one.name === name);
-    return cluster && placedMember(cluster, this.#o.view.nodes);
+    return this.#known().get(name);
+  }
+
+  #members: { readonly version: number; readonly byName: ReadonlyMap<string, PlacedMember> } | undefined;
+
+  #known(): ReadonlyMap<string, PlacedMember> {
+    const { nodes } = this.#o.view;
+    if (this.#members?.version !== nodes.version) {
+      const all = nodes.clusters().flatMap((cluster) => placedMember(cluster, nodes) ?? []);
+      this.#members = { version: nodes.version, byName: new Map(all.map((one) => [one.name, one])) };
+    }
+    return this.#members.byName;
   }
 
   inMember(member: string): readonly Pod[] {
@@ -224,7 +232,9 @@ export class HostPlacedPods implements PlacedPods {
       (all, refusal) => avoid(all, refusal, clock(), avoidedForMs(chosen)),
       workloads.avoided(workloadOf(chain).object),
     );
-    const { members, decision } = this.#askAgain(live, next, from, chain, chosen, avoided);
+    const avoidedUntil = avoided.find(({ cluster }) => cluster === from)?.until;
+    const successor = { next, formerUid: live.metadata.uid ?? '', chain, rules: chosen };
+    const { members, decision } = askAboutSuccessor(this.#o, successor, { avoided, avoidedUntil });
     const { allowed, refusals } = decision;
     const elsewhere = allowed.filter(({ cluster }) => mayStay || cluster !== from);
     const others = refusals.filter(({ cluster }) => cluster !== from).map(refusalInWords);
@@ -256,28 +266,10 @@ export class HostPlacedPods implements PlacedPods {
     if ('unknown' in next) return undefined;
     const { chain, chosen } = view.selectionOf(next);
     if (chosen === undefined) return undefined;
-    const { facts, decision } = this.#askAgain(live, next, from, chain, chosen);
+    const successor = { next, formerUid: live.metadata.uid ?? '', chain, rules: chosen };
+    const { facts, decision } = askAboutSuccessor(this.#o, successor);
     const found = betterPlace(facts, decision, from, counts);
     return found !== undefined && hasRoom(facts.rooms.get(found.cluster)?.fits) ? found : undefined;
-  }
-
-  /** As a scheduler would ask about the pod that comes instead, `next`. `avoided`: by then; without it, the pod has waited for nothing. */
-  #askAgain(
-    live: Pod,
-    next: Pod,
-    from: string,
-    chain: OwnerChain,
-    rules: Rules,
-    avoided?: readonly Avoided[],
-  ): { facts: PlacementFacts; members: PlacementQuestion['members']; decision: Decision } {
-    const { questions, clock } = this.#o;
-    const now = clock();
-    const until = avoided?.find(({ cluster }) => cluster === from)?.until ?? now;
-    const pod = successorOf(next, until, now);
-    const { facts, members } = questions.ask(pod, chain, rules, questions.everyOpenNode(pod));
-    const pods = withoutOne(facts.workload.pods, revisionOf(live), from);
-    const without = { ...facts, workload: { ...facts.workload, pods }, avoided: avoided ?? facts.avoided };
-    return { facts: without, members, decision: nextPlace(without) };
   }
 
   /** Any cluster whose nodes the pod does not keep off itself. */

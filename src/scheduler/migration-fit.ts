@@ -5,16 +5,15 @@ import type { VirtualNodeCapacity } from '../capacity/virtual-node-capacity.ts';
 import type { Decision, PlacementFacts, Plan } from '../placement/decision.ts';
 import { clusterInWords, NOT_CONTACTED } from '../api/cluster.ts';
 import type { Migrating } from '../placement/migrating.ts';
-import { nextPlace } from '../placement/next-place.ts';
-import { revisionOf, workloadOf } from '../placement/owner-chain.ts';
+import { workloadOf } from '../placement/owner-chain.ts';
 import type { GoingTogether, NoPlaceTogether } from '../placement/placed-pods.ts';
 import { type Refusal, type RefusalReason, refusalInWords } from '../placement/placement-refusal.ts';
-import { successorOf } from '../placement/refused-pod.ts';
-import { type PodCounts, withMore, withoutOne } from '../placement/workload.ts';
+import { type PodCounts, withMore } from '../placement/workload.ts';
 import type { HostView } from './host-view.ts';
 import type { CapacityOf } from './member-fit.ts';
 import { nextPod } from './next-of-set.ts';
 import type { PlacementQuestions } from './placement-questions.ts';
+import { askAboutSuccessor } from './successor-question.ts';
 
 export interface MigrationFitOptions {
   view: HostView;
@@ -90,24 +89,18 @@ export class MigrationFit {
     courses: Map<string, Course>,
     aside: (readonly [VirtualNodeCapacity, string])[],
   ): NoPlaceTogether | undefined {
-    const { view, questions, capacityOf, clock } = this.#o;
+    const { view, capacityOf } = this.#o;
     const next = nextPod(live, view);
     if ('unknown' in next) return { why: next.unknown, isKnown: false };
     const { chain, chosen } = view.selectionOf(next);
     if (chosen === undefined) return { why: 'no policy and no label of its namespace speaks about it', isKnown: true };
-    const now = clock();
-    const pod = successorOf(next, now, now);
-    const { facts, members } = questions.ask(pod, chain, chosen, questions.everyOpenNode(pod));
     const key = ownerKeyOf(workloadOf(chain).object);
-    const course = courses.get(key) ?? { pods: facts.workload.pods, plan: facts.remembered };
-    const { revision } = facts.pod;
-    const without = withoutOne(course.pods, revisionOf(live), way.from);
-    const decision = nextPlace({
-      ...facts,
-      migrating: way,
-      workload: { ...facts.workload, pods: without },
-      remembered: course.plan,
-    });
+    const course = courses.get(key);
+    const { facts, members, decision } = askAboutSuccessor(
+      this.#o,
+      { next, formerUid: live.metadata.uid ?? '', chain, rules: chosen },
+      { migrating: way, ...(course && { pods: course.pods, remembered: course.plan }) },
+    );
     const place = decision.allowed.find(({ cluster }) => (facts.rooms.get(cluster)?.fits ?? 0) > 0);
     if (place === undefined) return whyNowhere(decision, way, facts.rooms);
     const [best] = members.get(place.cluster)?.nodes ?? [];
@@ -119,7 +112,10 @@ export class MigrationFit {
       capacity.reserve(key, best.request);
       aside.push([capacity, key]);
     }
-    courses.set(key, { pods: withMore(without, revision, place.cluster, 1), plan: decision.plan });
+    courses.set(key, {
+      pods: withMore(facts.workload.pods, facts.pod.revision, place.cluster, 1),
+      plan: decision.plan,
+    });
     return undefined;
   }
 }

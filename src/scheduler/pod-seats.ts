@@ -91,6 +91,12 @@ export class PodSeats {
     return seated?.until === undefined ? undefined : seated.cluster;
   }
 
+  /** Where the pod counts, and with what; undefined: nowhere. */
+  seatOf(uid: string): { readonly revision: string; readonly cluster: string | undefined } | undefined {
+    this.#expire();
+    return this.#pods.get(uid);
+  }
+
   /** Pods of these controllers together. */
   counts(groups: Iterable<string>): PodCounts {
     this.#expire();

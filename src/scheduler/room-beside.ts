@@ -1,7 +1,5 @@
 import type { Pod } from '../kube/core-v1.ts';
 import { nextPlace } from '../placement/next-place.ts';
-import { successorOf } from '../placement/refused-pod.ts';
-import { withoutOne } from '../placement/workload.ts';
 import type { FitRequest } from '../capacity/fit-request.ts';
 import type { VirtualNodeCapacity } from '../capacity/virtual-node-capacity.ts';
 import type { ComingGroup, ComingPod, ComingPods } from './coming-pods.ts';
@@ -10,6 +8,7 @@ import { type CapacityOf, MANY, type MemberFit } from './member-fit.ts';
 import { whyPodWouldLeave } from './node-demands.ts';
 import type { PlacementQuestions } from './placement-questions.ts';
 import { slotsTaken } from './slots-taken.ts';
+import { askAboutSuccessor } from './successor-question.ts';
 
 /** What was found out about where pods may go counts for so long, in ms. */
 const KNOWN_MS = 1_000;
@@ -151,32 +150,31 @@ export class RoomBeside {
     const { of } = this.#places;
     const known = of.get(group.key);
     if (known !== undefined) return known.has(cluster);
-    const [first] = group.pods.values();
-    const places = first === undefined ? new Set<string>() : this.#placesOf(first.pod, group);
+    const [first] = group.pods;
+    const places = first === undefined ? new Set<string>() : this.#placesOf(first[1].pod, first[0], group);
     of.set(group.key, places);
     return places.has(cluster);
   }
 
-  /** Where rules let it go, and it needs room; where there are no rules, whether there is any or not. */
-  #placesOf(coming: Pod, { from }: ComingGroup): ReadonlySet<string> {
-    const { view, questions, clock } = this.#o;
-    const now = clock();
-    const pod = from === undefined ? coming : successorOf(coming, now, now);
-    const before = from === undefined ? undefined : view.nodes.clusterOf(from);
-    const { chain, chosen } = view.selectionOf(pod);
+  /** Where rules let it go, and it needs room; where there are no rules, whether there is any or not. `uid`: see {@link ComingGroup}. */
+  #placesOf(coming: Pod, uid: string, { from }: ComingGroup): ReadonlySet<string> {
+    const { view, questions } = this.#o;
+    const { chain, chosen: rules } = view.selectionOf(coming);
     const places = new Set<string>();
-    if (chosen === undefined) {
+    if (rules === undefined) {
       for (const { name, unavailable } of view.nodes.clusters())
         if (unavailable === undefined && view.nodes.whyTainted(name, []) === undefined) places.add(name);
     } else {
-      const { facts } = questions.ask(pod, chain, chosen, questions.everyOpenNode(pod), true);
-      const { pods } = facts.workload;
-      const left = before === undefined ? pods : withoutOne(pods, facts.pod.revision, before);
-      const { allowed } = nextPlace({ ...facts, workload: { ...facts.workload, pods: left } });
+      const { allowed } =
+        from === undefined
+          ? nextPlace(questions.ask(coming, chain, rules, questions.everyOpenNode(coming), true).facts)
+          : askAboutSuccessor(this.#o, { next: coming, formerUid: uid, chain, rules }, { wordless: true }).decision;
       for (const { cluster } of allowed) places.add(cluster);
     }
+    if (from === undefined) return places;
     // Where it may go back to its node it has the room there that the other one leaves.
-    if (from !== undefined && before !== undefined && this.#mayGoBack(pod, before, from)) places.delete(before);
+    const before = view.nodes.clusterOf(from);
+    if (this.#mayGoBack(coming, before, from)) places.delete(before);
     return places;
   }
 

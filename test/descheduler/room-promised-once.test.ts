@@ -194,6 +194,39 @@ describe('room that one pod needs is promised to no other', () => {
     expect(await lookIn(0)).toEqual([first, 'b-0']);
   });
 
+  test('where it may go once it has left: its own cluster has as many as it may have without it', async () => {
+    room.addMember('home');
+    const affinity = { clusterNames: ['home'], max: 1, overflowAffinities: [{ clusterNames: ['west'] }] };
+    room.place('two', { clusterAffinity: affinity }, { kind: 'StatefulSet', name: 'two' });
+    room.place('b', { clusterAffinity: { clusterNames: ['west'] } }, { kind: 'StatefulSet', name: 'b' });
+    room.place('sets', { clusterAffinity: { clusterNames: ['home'] } }, { kind: 'StatefulSet', name: 'a' });
+    await room.seen('they are known', () => room.process.placed.members().length === 3);
+    room.setRoom('home', 9);
+    nodes(4);
+    const { uid = '' } = room.make(SETS, {
+      ...typed,
+      metadata: { name: 'two', namespace: 'shop' },
+      spec: { replicas: 2 },
+    }).metadata;
+    await room.seen('its controller is known', () => room.process.view.owners.byUid(uid) !== undefined);
+    for (const name of ['two-0', 'two-1']) {
+      await makePod(name, 'two', uid, { nodeName: 'home', terminationGracePeriodSeconds: 120, ...asking(4) });
+    }
+    const second = await statefulPod('b', 4);
+    const whyNot = (): string | undefined => {
+      const live = room.api.objects.get(`${PODS}/${second}`) as unknown as Pod;
+      return room.process.placed.whyNotElsewhere(live, 'east', [])?.why;
+    };
+    expect(whyNot()).toBeUndefined();
+    const ending = { deletionTimestamp: new Date(room.now).toISOString(), deletionGracePeriodSeconds: 120 };
+    room.api.edit(`${PODS}/two-0`, { metadata: { ...ending, finalizers: ['example.com/slow'] } });
+    await room.seen('it ends', () => isEnding('two-0'));
+    expect(whyNot()).toBe('the room elsewhere is for pods that come before it');
+    await ends('two-0');
+    room.now += 2_000;
+    expect(whyNot()).toBe('the room elsewhere is for pods that come before it');
+  });
+
   test('where it may go: not in a cluster that its policy leaves out', async () => {
     room.addMember('south');
     room.place('sets', { clusterAffinity: { clusterNames: ['south'] } }, { kind: 'StatefulSet', name: 'a' });
