@@ -17,7 +17,7 @@ import { nodePriorities } from './node-priorities.ts';
 import type { RankedNode } from './node-priorities.ts';
 import { Nominations } from './nominations.ts';
 import type { Nominees } from './nominees.ts';
-import { type PlacementQuestions, type Split, splitByMember } from './placement-questions.ts';
+import { NOT_TO_LEAVE, type PlacementQuestions, type Split, splitByMember } from './placement-questions.ts';
 import type { HeldRooms } from './held-rooms.ts';
 import type { SchedulerMetrics } from './scheduler-metrics.ts';
 import { type FilterVerb, SecondQuestion } from './second-question.ts';
@@ -232,8 +232,7 @@ export class Extender {
       const tainted = view.nodes.whyTainted(name, []);
       const wanted = asked.filter((one) => tainted === undefined && view.asksFor(pod, one));
       for (const one of asked) {
-        if (!wanted.includes(one))
-          reasons[one] = `${clusterInWords(name)}: ${tainted ?? 'nothing says that the pod may leave the host'}`;
+        if (!wanted.includes(one)) reasons[one] = `${clusterInWords(name)}: ${tainted ?? NOT_TO_LEAVE}`;
       }
       if (wanted.length === 0) continue;
       const { room, nodes } = questions.room(pod, name, wanted, { upTo: 1 });

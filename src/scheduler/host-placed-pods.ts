@@ -1,3 +1,4 @@
+import { LOCAL } from '../api/cluster-tiers.ts';
 import { TEMPLATE_HASH } from '../api/released.ts';
 import type { WorkloadMigration } from '../api/workload-migration.ts';
 import { WORKLOAD_PLACEMENTS } from '../api/workload-placement.ts';
@@ -272,20 +273,25 @@ export class HostPlacedPods implements PlacedPods {
     return found !== undefined && hasRoom(facts.rooms.get(found.cluster)?.fits) ? found : undefined;
   }
 
-  /** Any cluster whose nodes the pod does not keep off itself. */
+  /** Where it may go by itself. */
   #whyNotWithoutRules(next: Pod, from: string, sent: readonly Pod[], mayStay: boolean): NoPlace | undefined {
     const { view, questions, clock } = this.#o;
     const now = clock();
     const pod = successorOf(next, now, now);
     const others: string[] = [];
     const fits: (readonly [string, MemberFit])[] = [];
-    for (const { name, unavailable } of view.nodes.clusters()) {
+    for (const cluster of view.nodes.clusters()) {
+      const { name } = cluster;
       if (name === from && !mayStay) continue;
-      const closed = unavailable ?? view.nodes.whyTainted(name, []);
-      const fit = closed === undefined ? questions.roomIn(pod, name) : undefined;
-      if (fit !== undefined && hasRoom(fit.room.fits)) fits.push([name, fit]);
-      const { impossible, why } = fit?.room ?? {};
-      others.push(`${name}: ${closed ?? impossible ?? why ?? 'it is not known whether there is room'}`);
+      const nodes = questions.nodesByItself(pod, cluster);
+      if (typeof nodes === 'string') {
+        others.push(`${name}: ${nodes}`);
+        continue;
+      }
+      const fit = name === LOCAL ? questions.roomIn(pod, name) : questions.room(pod, name, nodes);
+      if (hasRoom(fit.room.fits)) fits.push([name, fit]);
+      const { impossible, why } = fit.room;
+      others.push(`${name}: ${impossible ?? why ?? 'it is not known whether there is room'}`);
     }
     return fits.length === 0 ? notNow(others) : this.#whyTaken(fits, sent);
   }

@@ -1,3 +1,4 @@
+import type { Cluster } from '../api/cluster.ts';
 import { LOCAL } from '../api/cluster-tiers.ts';
 import type { Scoring } from '../api/scoring.ts';
 import type { Pod } from '../kube/core-v1.ts';
@@ -18,6 +19,9 @@ import type { CapacityOf, MemberFit, RoomQuestion } from './member-fit.ts';
 import { choosesNodes, whyPodKeepsOff } from './node-demands.ts';
 import type { Rules } from '../placement/policy-selection.ts';
 import type { WorkloadState } from './workload-state.ts';
+
+/** Why no member takes a pod about which no policy and no label speaks, and that does not ask for one itself. */
+export const NOT_TO_LEAVE = 'nothing says that the pod may leave the host';
 
 /** The nodes that a scheduler asks about. */
 export interface Split {
@@ -159,6 +163,19 @@ export class PlacementQuestions {
   roomIn(pod: Pod, cluster: string): MemberFit {
     if (cluster !== LOCAL) return this.room(pod, cluster, this.openNodes(pod, cluster));
     return this.#localRoom(pod, { local: this.#mayBeLocal(pod) ? [LOCAL] : [], virtual: new Map(), unchecked: true });
+  }
+
+  /**
+   * The virtual nodes of a cluster, none for `local`, that a pod may be on about which no policy and no label speaks: it goes where it says
+   * itself. In words: why none.
+   */
+  nodesByItself(pod: Pod, { name, unavailable }: Pick<Cluster, 'name' | 'unavailable'>): readonly string[] | string {
+    const { view } = this.#o;
+    if (name === LOCAL) return [];
+    const closed = unavailable ?? view.nodes.whyTainted(name, []);
+    if (closed !== undefined) return closed;
+    const nodes = this.openNodes(pod, name).filter((node) => view.asksFor(pod, node));
+    return nodes.length === 0 ? NOT_TO_LEAVE : nodes;
   }
 
   #mayBeLocal(pod: Pod): boolean {

@@ -162,8 +162,8 @@ export class RoomBeside {
     const { chain, chosen: rules } = view.selectionOf(coming);
     const places = new Set<string>();
     if (rules === undefined) {
-      for (const { name, unavailable } of view.nodes.clusters())
-        if (unavailable === undefined && view.nodes.whyTainted(name, []) === undefined) places.add(name);
+      for (const cluster of view.nodes.clusters())
+        if (typeof questions.nodesByItself(coming, cluster) !== 'string') places.add(cluster.name);
     } else {
       const { allowed } =
         from === undefined

@@ -947,3 +947,44 @@ describe('lost', () => {
     );
   });
 });
+
+describe('pods about which nothing speaks any more', () => {
+  /** The policy is deleted, and the namespace asks for policies: pods have their toleration only from that. */
+  beforeEach(async () => {
+    room.unplace('p');
+    room.api.edit('/api/v1/namespaces/shop', { metadata: { labels: { 'spillway.dev/burst': 'policies' } } });
+    const key = 'spillway.dev/virtual-node';
+    for (const name of ['east', 'west', 'north']) {
+      room.api.edit(`/api/v1/nodes/${name}`, { spec: { taints: [{ key, effect: 'NoSchedule' }] } });
+    }
+    const tolerations = [{ key, operator: 'Exists', effect: 'NoSchedule' }];
+    for (const { metadata, spec } of room.pods()) {
+      room.api.edit(`/api/v1/namespaces/shop/pods/${metadata.name}`, { spec: { ...spec, tolerations } });
+    }
+    const { view } = room.process;
+    await room.seen('all of it is known', () => {
+      const isTainted = view.nodes.nodes.get('west')?.spec?.taints?.length === 1;
+      const isLabelled = view.namespaceLabels('shop')?.['spillway.dev/burst'] === 'policies';
+      const areTolerating = room.pods().every(({ spec }) => spec.tolerations?.length === 1);
+      return view.policies.get('shop/p') === undefined && isTainted && isLabelled && areTolerating;
+    });
+  });
+
+  test('stay in a lost member: schedulers would let no other pod leave the host', async () => {
+    await say('east', 'False');
+    room.now += 301_000;
+    await resync();
+    expect(room.evictions()).toEqual([]);
+    expect(room.told('PodOfLostMemberHeld')).toContainEqual(
+      expect.stringContaining('west: nothing says that the pod may leave the host'),
+    );
+  });
+
+  test('go where the host itself has room', async () => {
+    room.setRoom('local', 100);
+    await say('east', 'False');
+    room.now += 301_000;
+    await resync();
+    expect(room.evictions()).toHaveLength(4);
+  });
+});
