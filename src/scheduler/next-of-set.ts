@@ -13,6 +13,7 @@ import {
   type SetRevisions,
   type SetTemplate,
 } from '../placement/set-revisions.ts';
+import { asTemplateAsks, type TemplateRequests } from '../placement/template-requests.ts';
 import { withMemberConstraints } from '../pods/translate-constraints.ts';
 import type { HostView } from './host-view.ts';
 
@@ -25,7 +26,8 @@ export interface NextUnknown {
 const OWN_LABELS = ['statefulset.kubernetes.io/pod-name', 'apps.kubernetes.io/pod-index'];
 
 /**
- * The pod that its controller makes once this one, whole, is gone, as far as placement looks at it. That is another one like it, but for a
+ * The pod that its controller makes once this one, whole, is gone, as far as placement looks at it. That is another one like it (before it was
+ * resized, see asTemplateAsks), but for a
  * StatefulSet whose template has changed since: with updateStrategy OnDelete, with a partition, and in the course of a roll-out it may ask for
  * something else. (A ReplicaSet makes its pods from its own template, whatever its Deployment rolls out.)
  */
@@ -33,17 +35,20 @@ export function nextPod(live: Pod, view: Pick<HostView, 'owners' | 'nodes' | 'na
   const { [SET_REVISION]: own } = live.metadata.labels ?? {};
   const [, owner] = view.owners.chainOf(live);
   // Without a node it is itself the one that is to find a place.
-  if (owner?.kind !== 'StatefulSet' || own === undefined || live.spec.nodeName === undefined) return live;
+  if (owner === undefined || live.spec.nodeName === undefined) return live;
+  const { spec: { requests } = {} } = owner as { spec?: { requests?: TemplateRequests } };
+  const another = asTemplateAsks(live, requests);
+  if (owner.kind !== 'StatefulSet' || own === undefined) return another;
   const set = owner as SetRevisions;
   const revision = revisionOfNext(live.metadata.name, set);
-  if (revision === undefined) return live;
+  if (revision === undefined) return another;
   if (isUnseenByController(set)) {
     return {
       unknown:
         'its StatefulSet was changed a moment ago, and its controller has yet to say what its pods are made from',
     };
   }
-  if (revision === own) return live;
+  if (revision === own) return another;
   const template = revision === set.status?.updateRevision ? set.spec?.template : undefined;
   if (template === undefined) {
     return {

@@ -15,6 +15,7 @@ import { ROLLOUT_ANNOTATIONS } from '../placement/owner-chain.ts';
 import type { TypedObject } from '../placement/owner-chain.ts';
 import { rulingOut } from '../placement/ruled-out-labels.ts';
 import { keptOfSet } from '../placement/set-revisions.ts';
+import { templateRequests } from '../placement/template-requests.ts';
 import { makesWay, needsNode } from './coming-pod.ts';
 
 /** Host pods show by this condition, while it is False, that the member's scheduler finds no node for them. */
@@ -29,12 +30,12 @@ const FEDERATION = 'federation.';
  * Labels, the controller, how many pods it asks for and in which order, and which labels these must not have; of a DaemonSet which pods are its
  * own, of a ReplicaSet whether it tells them from those of others by their template, of a Job whether it makes any now, of a Deployment that two
  * revisions must not run side by side, of a StatefulSet what its
- * next pods are made from, while that is not what all are of.
+ * next pods are made from, while that is not what all are of, and of what makes pods what these ask for, as pods may be resized.
  */
 export function ownerProjection(apiVersion: string, kind: string): (raw: KubeObject) => TypedObject {
   return (raw) => {
     const { spec = {}, status = {} } = raw as { spec?: Record<string, unknown>; status?: Record<string, unknown> };
-    const { replicas, parallelism, completions, suspend, podManagementPolicy, selector, strategy } = spec;
+    const { replicas, parallelism, completions, suspend, podManagementPolicy, selector, strategy, template } = spec;
     const { succeeded, conditions } = status;
     const metadata = metadataOf(raw, (key) => key.startsWith(FEDERATION) || ROLLOUT_ANNOTATIONS.includes(key));
     const ofSet = kind === 'StatefulSet' && apiVersion.startsWith('apps/') ? keptOfSet(raw) : undefined;
@@ -51,6 +52,7 @@ export function ownerProjection(apiVersion: string, kind: string): (raw: KubeObj
         podManagementPolicy,
         selector: kind === 'DaemonSet' ? selector : keptOfSelector(kind, selector),
         strategy: isRecreate(strategy) ? RECREATE : undefined,
+        requests: makesPods(kind) && replicas !== 0 ? templateRequests(template) : undefined,
       }),
       status: defined({
         succeeded,
@@ -60,6 +62,11 @@ export function ownerProjection(apiVersion: string, kind: string): (raw: KubeObj
     };
     return object;
   };
+}
+
+/** A Deployment makes ReplicaSets, and nobody moves pods of a DaemonSet. */
+function makesPods(kind: string): boolean {
+  return kind !== 'Deployment' && kind !== 'DaemonSet';
 }
 
 /** Of a Job. */
@@ -108,6 +115,8 @@ export function hostPodProjection(isVirtual: (nodeName: string) => boolean): (ra
     return {
       metadata: {
         ...metadata,
+        // Whether it was changed, while it may have been resized.
+        ...(isGoing ? defined({ generation: raw.metadata.generation }) : {}),
         ...(metadata.labels === undefined ? {} : { labels: parts.labels(metadata.labels) }),
         ...(metadata.ownerReferences === undefined ? {} : { ownerReferences: parts.owners(metadata.ownerReferences) }),
       },

@@ -58,7 +58,14 @@ async function statefulPod(name: string, cpu: number, spec: object = {}, replica
   return `${name}-0`;
 }
 
-async function makePod(pod: string, name: string, uid: string, spec: object, status?: object): Promise<void> {
+async function makePod(
+  pod: string,
+  name: string,
+  uid: string,
+  spec: object,
+  status?: object,
+  metadata: object = {},
+): Promise<void> {
   room.make(PODS, {
     apiVersion: 'v1',
     kind: 'Pod',
@@ -67,6 +74,7 @@ async function makePod(pod: string, name: string, uid: string, spec: object, sta
       namespace: 'shop',
       creationTimestamp: new Date(room.now).toISOString(),
       ownerReferences: [{ ...typed, name, uid, controller: true }],
+      ...metadata,
     },
     spec,
     status: status ?? { phase: 'Running', conditions: [{ type: 'Ready', status: 'True' }] },
@@ -312,6 +320,25 @@ describe('room that one pod needs is promised to no other', () => {
     });
     expect(await lookIn(3_000)).toEqual([first, 'b-0']);
   });
+});
+
+test.each([
+  ['of a pod that was resized while it ran', 1, { generation: 2 }, []],
+  ['not of one that admission made smaller', 1, { generation: 1 }, ['a-0']],
+  ['not of one that is as it was made', 2, { generation: 2 }, ['a-0']],
+])('room is asked for by the template of the next one: %s', async (_what, cpu, metadata, evicted) => {
+  const template = { metadata: { labels: { app: 'a' } }, spec: asking(cpu === 1 ? 4 : cpu) };
+  const { uid = '' } = room.make(SETS, {
+    ...typed,
+    metadata: { name: 'a', namespace: 'shop' },
+    spec: { replicas: 1, template },
+  }).metadata;
+  await room.seen('its controller is known', () => room.process.view.owners.byUid(uid) !== undefined);
+  await makePod('a-0', 'a', uid, { nodeName: 'east', ...asking(cpu) }, undefined, metadata);
+  nodes(2);
+  await drain();
+  await look();
+  expect(room.evictions()).toEqual(evicted);
 });
 
 describe('a pod that waits', () => {
