@@ -13,6 +13,7 @@ import { patch } from '../kube/verbs.ts';
 import type { EventRecorder } from '../kube/event-recorder.ts';
 import type { HandlerResult } from '../kube/workqueue.ts';
 import { policyStatus, type SchedulerNews } from '../placement/policy-conditions.ts';
+import { whyOvershadowed } from '../placement/overshadowed.ts';
 import { policyWarnings, selectorWarnings } from '../placement/policy-warnings.ts';
 import { isMadeForItsNode } from './daemon-pod.ts';
 import type { HostView } from './host-view.ts';
@@ -99,10 +100,16 @@ export class PolicyStatusWriter {
   }
 
   #warnings(policy: PlacementPolicy): string[] {
-    const { nodes, owners } = this.#o.view;
+    const { nodes, owners, policies } = this.#o.view;
     const whyUnread = (apiVersion: string, kind: string): string | undefined => owners.whyUnread(apiVersion, kind);
     const isAbsent = (apiVersion: string, kind: string): boolean => owners.isAbsent(apiVersion, kind);
-    return [...selectorWarnings(policy, { whyUnread, isAbsent }), ...policyWarnings(policy, nodes.clusters())];
+    const inUse = [...policies.values()].flatMap(({ compiled }) => compiled?.policy ?? []);
+    const overshadowed = whyOvershadowed(policy, inUse);
+    return [
+      ...(overshadowed === undefined ? [] : [`spec.resourceSelectors: ${overshadowed}`]),
+      ...selectorWarnings(policy, { whyUnread, isAbsent }),
+      ...policyWarnings(policy, nodes.clusters()),
+    ];
   }
 }
 

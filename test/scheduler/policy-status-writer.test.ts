@@ -35,6 +35,14 @@ test('a policy that names a member which is not there says so, until the member 
   await told('False', /there is no member west/);
 });
 
+test('a policy that another one comes before for all that it selects says so, until it selects something of its own', async () => {
+  room.place('a', {});
+  room.place('p', {});
+  await told('False', /^spec.resourceSelectors: a comes before it and selects all that it does/);
+  room.place('p', {}, { name: 'web' });
+  await told('True', /no contradictions/);
+});
+
 test('labels of a kind that may not be read match nothing, which is said with what to do, until it may', async () => {
   room.api.fault = ({ path }) => (path.endsWith('/selfsubjectaccessreviews') ? { code: 403 } : undefined);
   const rollout = { apiVersion: 'argoproj.io/v1alpha1', kind: 'Rollout' };
