@@ -28,6 +28,7 @@ import { StateRecords } from './state-records.ts';
 import type { Releases } from './releases.ts';
 import { isLost } from '../placement/lost-members.ts';
 import type { PlacedPods, SurgingSet } from '../placement/placed-pods.ts';
+import { WaitsForTurn } from './waits-for-turn.ts';
 import type { Held, Strategy, WantedMove } from './wanted-move.ts';
 
 /** A refusal that takes longer than this takes up the time of others (ms). */
@@ -94,6 +95,7 @@ export class Mover {
   readonly #held: HeldMoves;
   readonly #report: MoveReport;
   readonly #states: StateRecords;
+  readonly #turns: WaitsForTurn;
 
   constructor(options: MoverOptions) {
     this.#o = options;
@@ -105,6 +107,7 @@ export class Mover {
     this.#held = new HeldMoves(options);
     this.#report = new MoveReport(options);
     this.#states = new StateRecords(options);
+    this.#turns = new WaitsForTurn(options.monotonic);
   }
 
   /** Whether it was evicted a moment ago, or is released and being replaced. */
@@ -186,11 +189,8 @@ export class Mover {
     if (this.#rights.in(namespace)) return this.#hold(wanted, this.#rights.held(namespace));
     const { stopped } = this.#check;
     if (stopped !== undefined) return this.#hold(wanted, stopped);
-    if (this.#waitsForOthers(wanted)) {
-      this.#held.keep(wanted, 'as many pods of its ReplicaSet as may be are being replaced now');
-      this.letRest(pod, TURN_MS);
-      return 'workloadHeld';
-    }
+    const before = this.#check.setBefore(pod, wanted);
+    if (before !== undefined && this.#isFull(before)) return this.#waitForOthers(wanted, before);
     let found = await this.#check.look(wanted, signal);
     if ('live' in found && this.#whyRehearsed(wanted) === undefined && (await pacer.turn(from, signal))) {
       // While waiting, the member may have recovered, capacity may be taken, or the pod may have changed: an eviction with
@@ -204,6 +204,7 @@ export class Mover {
     // Whatever becomes of this process, the state is there before the pod is gone.
     const unwritten = await this.#states.keep(wanted, live, signal);
     if (unwritten !== undefined) return this.#hold(wanted, unwritten);
+    if (set !== undefined && !lost && this.#isFull(set)) return this.#waitForOthers(wanted, set);
     const { resourceVersion } = live.metadata;
     const began = this.#o.monotonic();
     try {
@@ -255,15 +256,25 @@ export class Mover {
     return member !== undefined && isLost(member);
   }
 
-  /** Whether the most allowed pods of its ReplicaSet are already being replaced. */
-  #waitsForOthers(wanted: WantedMove): boolean {
-    const set = this.#check.setBefore(wanted.pod, wanted);
-    return set !== undefined && this.#o.releases.count(set.key) >= releasedAtOnce(set);
+  /** Whether the most allowed pods of the ReplicaSet are already being replaced. */
+  #isFull(set: SurgingSet): boolean {
+    return this.#o.releases.count(set.key) >= releasedAtOnce(set);
+  }
+
+  /** That is how it goes while others get ready, and told when none had its turn for long. */
+  #waitForOthers(wanted: WantedMove, { key }: SurgingSet): MoveOutcome {
+    const first = this.#o.releases.of(key).find(({ metadata }) => metadata.deletionTimestamp === undefined);
+    const names = first === undefined ? '' : ` (${first.metadata.name} among them)`;
+    const why = `as many pods of its ReplicaSet as may be are being replaced now${names}`;
+    if (this.#turns.isLong(key)) this.#held.record(wanted, why);
+    else this.#held.keep(wanted, why);
+    this.letRest(wanted.pod, TURN_MS);
+    return 'workloadHeld';
   }
 
   /**
-   * Releases the pod from its ReplicaSet unless the most allowed are released; returns whether it did. `lost`: its member does not answer,
-   * so it serves nobody, and is none of those that are counted.
+   * Releases the pod from its ReplicaSet; returns whether it did. `lost`: its member does not answer, so it serves nobody, and is none of
+   * those that are counted.
    */
   async #release(live: Pod, set: SurgingSet, lost: boolean, signal: AbortSignal): Promise<boolean> {
     const { host, placed, releases, clock } = this.#o;
@@ -271,8 +282,9 @@ export class Mover {
     const out = [...releases.of(set.key), ...releases.givenBack(set.key)];
     const known = new Map([...placed.ofController(set.key), ...out].map((pod) => [pod.metadata.uid, pod]));
     const body = releasePatch(live, { ready: readyOf([...known.values()]), at: clock(), lost });
-    if (body === undefined || (!lost && releases.count(set.key) >= releasedAtOnce(set))) return false;
+    if (body === undefined) return false;
     releases.sent(live, set.key, lost);
+    this.#turns.came(set.key);
     try {
       await this.#write(
         live,

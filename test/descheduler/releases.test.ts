@@ -620,6 +620,17 @@ test('releases are known from when they are sent, and from what stands on pods',
   expect(releases.total).toBe(0);
 });
 
+test('one that is being deleted is released still, and takes the turn of no other one, however long it takes to end', () => {
+  const releases = new Releases(() => 0);
+  releases.seen(out('a', 0, 3));
+  expect(releases.count('set')).toBe(1);
+  releases.seen(out('a', 0, 3, NOT_READY, { deletionTimestamp: '2026-01-01T00:00:00Z' }));
+  expect([releases.count('set'), releases.of('set').length, releases.has('set')]).toEqual([0, 1, true]);
+  releases.seen(out('b', 0, 3));
+  releases.seen(pod('b', READY, { labels: { 'pod-template-hash': '7d' }, deletionTimestamp: '2026-01-01T00:00:00Z' }));
+  expect(releases.count('set')).toBe(0);
+});
+
 test('what the host takes from one strategy stays, though it does not take the same from another one that wanted it meanwhile', () => {
   const releases = new Releases(() => 0);
   const before = pod('a', READY, { ownerReferences: [OWNER] });
