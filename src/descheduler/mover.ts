@@ -6,6 +6,7 @@ import type { Pod } from '../kube/core-v1.ts';
 import type { EventRecorder } from '../kube/event-recorder.ts';
 import { atMost } from '../kube/lru-limit.ts';
 import { controllerKeyOf } from '../kube/owner-references.ts';
+import { CAUGHT_UP_MS } from '../kube/reflector-timings.ts';
 import { PODS } from '../kube/resource.ts';
 import { evict, patch } from '../kube/verbs.ts';
 import { evictionRefusal, heldByHost, mayBeDone, REFUSED_MS } from './eviction-refusal.ts';
@@ -28,6 +29,7 @@ import { StateRecords } from './state-records.ts';
 import type { Releases } from './releases.ts';
 import { isLost } from '../placement/lost-members.ts';
 import type { PlacedPods, SurgingSet } from '../placement/placed-pods.ts';
+import { WaitsForTurn } from './waits-for-turn.ts';
 import type { Held, Strategy, WantedMove } from './wanted-move.ts';
 
 /** A refusal that takes longer than this takes up the time of others (ms). */
@@ -36,8 +38,6 @@ const SLOW_MS = 1_000;
 const SLOW_RESTS = 20;
 /** Between two rehearsals of the same move (ms). */
 const DRY_RUN_MS = 60_000;
-/** Most time the caches need to show an eviction (ms). */
-const CAUGHT_UP_MS = 30_000;
 /** How long a pod is held by default: the caches show what was read live by then (ms). */
 const SHOWN_MS = 2_000;
 /** Retry delay while the most allowed pods of its ReplicaSet are being replaced (ms). */
@@ -81,7 +81,7 @@ export class Mover {
   readonly fuse: MovesFuse;
   readonly #o: MoverOptions;
   /** UIDs of evicted pods, until the caches must show the eviction. */
-  readonly #sent = new LRUCache<string, true>({ ...atMost(REMEMBERED), ttl: CAUGHT_UP_MS });
+  readonly #sent: LRUCache<string, true>;
   /** By UID, when a held pod, or one of that controller, may be tried again (monotonic ms). */
   readonly #restsUntil = new LRUCache<string, number>(atMost(REMEMBERED));
   /** The same of one that was given back, while its member is not lost. */
@@ -94,9 +94,12 @@ export class Mover {
   readonly #held: HeldMoves;
   readonly #report: MoveReport;
   readonly #states: StateRecords;
+  readonly #turns: WaitsForTurn;
 
   constructor(options: MoverOptions) {
     this.#o = options;
+    const perf = { now: options.monotonic };
+    this.#sent = new LRUCache({ ...atMost(REMEMBERED), ttl: CAUGHT_UP_MS, ttlResolution: 0, perf });
     this.underWay = new MovesUnderWay(options.monotonic);
     this.#rights = new MissingRights(options);
     this.#live = new LivePods(options.host, this.#rights);
@@ -105,6 +108,7 @@ export class Mover {
     this.#held = new HeldMoves(options);
     this.#report = new MoveReport(options);
     this.#states = new StateRecords(options);
+    this.#turns = new WaitsForTurn(options.monotonic);
   }
 
   /** Whether it was evicted a moment ago, or is released and being replaced. */
@@ -186,11 +190,8 @@ export class Mover {
     if (this.#rights.in(namespace)) return this.#hold(wanted, this.#rights.held(namespace));
     const { stopped } = this.#check;
     if (stopped !== undefined) return this.#hold(wanted, stopped);
-    if (this.#waitsForOthers(wanted)) {
-      this.#held.keep(wanted, 'as many pods of its ReplicaSet as may be are being replaced now');
-      this.letRest(pod, TURN_MS);
-      return 'workloadHeld';
-    }
+    const before = this.#check.setBefore(pod, wanted);
+    if (before !== undefined && this.#isFull(before)) return this.#waitForOthers(wanted, before);
     let found = await this.#check.look(wanted, signal);
     if ('live' in found && this.#whyRehearsed(wanted) === undefined && (await pacer.turn(from, signal))) {
       // While waiting, the member may have recovered, capacity may be taken, or the pod may have changed: an eviction with
@@ -204,6 +205,7 @@ export class Mover {
     // Whatever becomes of this process, the state is there before the pod is gone.
     const unwritten = await this.#states.keep(wanted, live, signal);
     if (unwritten !== undefined) return this.#hold(wanted, unwritten);
+    if (set !== undefined && !lost && this.#isFull(set)) return this.#waitForOthers(wanted, set);
     const { resourceVersion } = live.metadata;
     const began = this.#o.monotonic();
     try {
@@ -255,15 +257,25 @@ export class Mover {
     return member !== undefined && isLost(member);
   }
 
-  /** Whether the most allowed pods of its ReplicaSet are already being replaced. */
-  #waitsForOthers(wanted: WantedMove): boolean {
-    const set = this.#check.setBefore(wanted.pod, wanted);
-    return set !== undefined && this.#o.releases.count(set.key) >= releasedAtOnce(set);
+  /** Whether the most allowed pods of the ReplicaSet are already being replaced. */
+  #isFull(set: SurgingSet): boolean {
+    return this.#o.releases.count(set.key) >= releasedAtOnce(set);
+  }
+
+  /** That is how it goes while others get ready, and told when none had its turn for long. */
+  #waitForOthers(wanted: WantedMove, { key }: SurgingSet): MoveOutcome {
+    const first = this.#o.releases.of(key).find(({ metadata }) => metadata.deletionTimestamp === undefined);
+    const names = first === undefined ? '' : ` (${first.metadata.name} among them)`;
+    const why = `as many pods of its ReplicaSet as may be are being replaced now${names}`;
+    if (this.#turns.isLong(key)) this.#held.record(wanted, why);
+    else this.#held.keep(wanted, why);
+    this.letRest(wanted.pod, TURN_MS);
+    return 'workloadHeld';
   }
 
   /**
-   * Releases the pod from its ReplicaSet unless the most allowed are released; returns whether it did. `lost`: its member does not answer,
-   * so it serves nobody, and is none of those that are counted.
+   * Releases the pod from its ReplicaSet; returns whether it did. `lost`: its member does not answer, so it serves nobody, and is none of
+   * those that are counted.
    */
   async #release(live: Pod, set: SurgingSet, lost: boolean, signal: AbortSignal): Promise<boolean> {
     const { host, placed, releases, clock } = this.#o;
@@ -271,8 +283,9 @@ export class Mover {
     const out = [...releases.of(set.key), ...releases.givenBack(set.key)];
     const known = new Map([...placed.ofController(set.key), ...out].map((pod) => [pod.metadata.uid, pod]));
     const body = releasePatch(live, { ready: readyOf([...known.values()]), at: clock(), lost });
-    if (body === undefined || (!lost && releases.count(set.key) >= releasedAtOnce(set))) return false;
+    if (body === undefined) return false;
     releases.sent(live, set.key, lost);
+    this.#turns.came(set.key);
     try {
       await this.#write(
         live,

@@ -2,9 +2,7 @@ import { releasedFrom, TEMPLATE_HASH } from '../api/released.ts';
 import type { Pod } from '../kube/core-v1.ts';
 import { keyFor } from '../kube/object.ts';
 import { controllerOf } from '../kube/owner-references.ts';
-
-/** For the caches to show a release, in ms. */
-const CAUGHT_UP_MS = 30_000;
+import { CAUGHT_UP_MS } from '../kube/reflector-timings.ts';
 
 type Release = {
   readonly setKey: string;
@@ -108,12 +106,12 @@ export class Releases {
 
   /**
    * Those that make room for others: those included that the caches do not show yet, and those that wait to be adopted, and none that
-   * waits for its member.
+   * waits for its member, or is being deleted: it is replaced, or nobody asks whether it is, and in a member that does not answer it may end for days.
    */
   count(setKey: string): number {
     const now = this.#monotonic();
     const isOverdue = (one: Release): boolean => one.kind === 'givenBack' && one.until <= now;
-    return this.#current(setKey).filter((one) => !one.lost && !isOverdue(one)).length;
+    return this.#current(setKey).filter((one) => !one.lost && !isOverdue(one) && !isEnding(one)).length;
   }
 
   /** One that the caches should show by now was never released: its request got lost. */
@@ -158,4 +156,8 @@ export class Releases {
     const set = this.#sets.get(release.setKey) ?? new Set();
     this.#sets.set(release.setKey, set.add(uid));
   }
+}
+
+function isEnding(one: Release): boolean {
+  return one.kind !== 'sent' && one.pod.metadata.deletionTimestamp !== undefined;
 }
