@@ -46,6 +46,8 @@ export interface ReleasedPodsOptions extends ReleaseReportOptions {
   gaveBack: (pod: Pod, forMs: number) => void;
   /** How long a member has been lost, in ms. */
   lostForMs: (member: string) => number;
+  /** How long moves for loss have not been paused, in ms. */
+  unpausedForMs: () => number;
   /** Wall clock in ms, to compare with times that objects carry. */
   clock: () => number;
 }
@@ -179,12 +181,17 @@ export class ReleasedPods {
       },
       stranded: (pod) => {
         const member = memberOf(pod);
-        const lostMs = lostForMs(member?.name ?? '');
+        const lostMs = this.#countedMs(member?.name ?? '');
         const isDue = paused === undefined && found !== undefined && lostMs >= replacedAfterMs(found);
         return strandedStep(pod, member, failover, isDue);
       },
       clusterOf: (nodeName) => placed.clusterOf(nodeName),
     });
+  }
+
+  /** How long a member has been lost as far as that moves pods, in ms. */
+  #countedMs(name: string): number {
+    return Math.min(this.#o.lostForMs(name), this.#o.unpausedForMs());
   }
 
   /** For how long something has been so at each look, in ms. */
@@ -267,9 +274,9 @@ export class ReleasedPods {
 
   /** Whether it stays as any other pod of a lost member does for now: caches keep no tolerations. */
   #toleratesLoss(live: Pod): boolean {
-    const { placed, lostForMs } = this.#o;
+    const { placed } = this.#o;
     const own = asOwned(live);
-    const lostMs = lostForMs(placed.clusterOf(live.spec.nodeName ?? ''));
+    const lostMs = this.#countedMs(placed.clusterOf(live.spec.nodeName ?? ''));
     return whyItStaysLost(own, placed.rulesOf(own), lostMs) !== undefined;
   }
 

@@ -133,6 +133,23 @@ test('of a member that is lost one goes where its ReplicaSet can make no other o
   expect(room.told('ReleasedPodEvicted')[0]).toMatch(/made no other pod beside it within a minute/);
 });
 
+test('of a member that was lost during a pause one goes by the time since that ended', async () => {
+  await release('False');
+  await answers(false);
+  await answers(false, 'west');
+  await look();
+  room.now += 30 * MINUTE;
+  await look();
+  await answers(true, 'west');
+  await look();
+  room.now += 5 * MINUTE - 1_000;
+  await look();
+  expect(evictions()).toBe(0);
+  room.now += 1_000;
+  await look();
+  expect([evictions(), givenBack()]).toEqual([1, 0]);
+});
+
 test.each([
   ['an hour', 3_600, 1],
   ['ever', undefined, 0],
