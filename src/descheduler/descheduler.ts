@@ -144,7 +144,8 @@ export class Descheduler {
     // Events that came while another replica held the Lease were not queued here: check everything once.
     releases.clear();
     const gaveBack = mover.gaveBack.bind(mover);
-    const released = new ReleasedPods({ ...this.#o, releases, gaveBack, lostForMs, unpausedForMs });
+    const { underWay } = mover;
+    const released = new ReleasedPods({ ...this.#o, releases, underWay, gaveBack, lostForMs, unpausedForMs });
     const displaced = new DisplacedPods({ placed, mover, records: this.#records, monotonic });
     const unhealthy = new UnhealthyPods({
       ...this.#o,
