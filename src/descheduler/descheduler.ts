@@ -137,12 +137,15 @@ export class Descheduler {
     if (signal.aborted) return;
     const taintedForMs = this.#taints.againstMs.bind(this.#taints);
     const lostForMs = this.#losses.lostForMs.bind(this.#losses);
-    const members = new MemberPods({ placed, mover, stop, taintedForMs, lostForMs });
+    const unpausedForMs = this.#losses.unpausedForMs.bind(this.#losses);
+    const members = new MemberPods({ placed, mover, stop, taintedForMs, lostForMs, unpausedForMs });
     const refused = new RefusedInMember({ placed, mover, clock });
     const releases = this.#releases;
     // Events that came while another replica held the Lease were not queued here: check everything once.
     releases.clear();
-    const released = new ReleasedPods({ ...this.#o, releases, gaveBack: mover.gaveBack.bind(mover), lostForMs });
+    const gaveBack = mover.gaveBack.bind(mover);
+    const { underWay } = mover;
+    const released = new ReleasedPods({ ...this.#o, releases, underWay, gaveBack, lostForMs, unpausedForMs });
     const displaced = new DisplacedPods({ placed, mover, records: this.#records, monotonic });
     const unhealthy = new UnhealthyPods({
       ...this.#o,

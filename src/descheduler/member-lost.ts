@@ -14,7 +14,7 @@ const LOST_AFTER_MS = 300_000;
  * Least time for which this process itself must have seen the member lost (ms): the condition may have been written by an
  * earlier process and not been probed since.
  */
-const CONFIRM_MS = 15_000;
+export const CONFIRM_MS = 15_000;
 
 /** How long its member has to be lost before a pod may be replaced, in ms; its own toleration may ask for longer. */
 export function replacedAfterMs({ failover }: Pick<MoveRules, 'failover'>): number {
@@ -23,8 +23,8 @@ export function replacedAfterMs({ failover }: Pick<MoveRules, 'failover'>): numb
 }
 
 /**
- * Why a pod of a member that is lost for `lostMs` stays; undefined when it is to be replaced. `live`: as it is in the host,
- * whole.
+ * Why a pod of a member that is lost for `lostMs` (not counting what was before the end of a pause) stays; undefined when it is to be
+ * replaced. `live`: as it is in the host, whole.
  */
 export function whyItStaysLost(live: Pod, rules: MoveRules, lostMs: number): Held | undefined {
   const why = whyNotReplaced(live, rules.failover?.onMemberLost?.action);

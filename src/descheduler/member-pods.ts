@@ -30,6 +30,8 @@ export interface MemberPodsOptions {
   taintedForMs: (pod: Pod, member: string, node: string | undefined, taint: Taint) => number;
   /** How long a member has been lost, in ms, whatever wall clocks say. */
   lostForMs: (member: string) => number;
+  /** How long moves for loss have not been paused, in ms. */
+  unpausedForMs: () => number;
 }
 
 /** Moves pods out of a lost or tainted member and off virtual nodes that are drained or out of service: highest priority first, one at a time, paced. */
@@ -94,18 +96,24 @@ export class MemberPods {
     return paused === undefined ? lost.get(name) : undefined;
   }
 
+  /** How long it has been lost as far as that moves pods, in ms. A word that it is out of service counts by {@link MemberPodsOptions.lostForMs} alone. */
+  #countedMs(name: string): number {
+    return Math.min(this.#o.lostForMs(name), this.#o.unpausedForMs());
+  }
+
   /** `soonestMs`: time until another pod may qualify. */
   #wanted(name: string): { moves: WantedMove[]; left: number; soonestMs: number } {
     const { placed, mover, lostForMs } = this.#o;
     const member = this.#member(name);
     const since = this.#lostSince(name);
     const lostMs = lostForMs(name);
+    const countedMs = this.#countedMs(name);
     const pods = placed.inMember(name).filter((pod) => isActive(pod) && !mover.wasSent(pod));
     const moves: WantedMove[] = [];
     // From then on a word that nothing runs there counts.
     let soonestMs = lostMs < SILENT_MS ? Math.min(SILENT_MS - lostMs, LOOK_MS) : LOOK_MS;
     for (const pod of pods.toSorted(byImportance)) {
-      const rest = since === undefined ? Infinity : replacedAfterMs(placed.rulesOf(pod)) - lostMs;
+      const rest = since === undefined ? Infinity : replacedAfterMs(placed.rulesOf(pod)) - countedMs;
       const found: WantedMove[] = [];
       if (since !== undefined && rest <= 0)
         found.push(lostMove(pod, name, since, (live) => this.#recheckLost(live, name)));
@@ -125,9 +133,9 @@ export class MemberPods {
   }
 
   #recheckLost(live: Pod, name: string): Recheck {
-    const { placed, lostForMs } = this.#o;
+    const { placed } = this.#o;
     if (this.#lostSince(name) === undefined || !isStillIn(live, name, placed)) return 'notWanted';
-    return whyItStaysLost(live, placed.rulesOf(live), lostForMs(name));
+    return whyItStaysLost(live, placed.rulesOf(live), this.#countedMs(name));
   }
 
   #recheckOutOfService(live: Pod, name: string): Recheck {
@@ -139,12 +147,15 @@ export class MemberPods {
   }
 
   #recheckTainted(live: Pod, name: string): Recheck {
-    const { placed, taintedForMs } = this.#o;
+    const { placed, taintedForMs, unpausedForMs } = this.#o;
     const member = this.#o.placed.member(name);
     if (member === undefined || !isStillIn(live, name, placed)) return 'notWanted';
     const { paused } = lostMembers(placed.members());
     const sinceMs = (taint: Taint, node: string | undefined): number => taintedForMs(live, name, node, taint);
-    return whyItStaysTainted(live, placed.rulesOf(live), member, sinceMs, paused);
+    return whyItStaysTainted(live, placed.rulesOf(live), member, sinceMs, {
+      why: paused,
+      unpausedForMs: unpausedForMs(),
+    });
   }
 
   #recheckDrained(live: Pod, name: string): Recheck {

@@ -50,11 +50,14 @@ export function releaseStep(one: ReleaseCase, left: Left): ReleaseStep {
   return evicted(one, 'TimedOut');
 }
 
-/** It serves nobody, and keeps room from the one that is to come. One that is Ready serves: its MemberCluster only does not say that all of it can be relied on. */
+/**
+ * It serves nobody, and keeps room from the one that is to come. One that is Ready serves: its MemberCluster only does not say that all of it can be
+ * relied on. While the fault is more likely here, all that wait may serve, though nobody hears of it.
+ */
 function noOther(one: ReleaseCase, { room }: Left): ReleaseStep | undefined {
   const { own, heal, makingRoom, facts } = one;
-  const isInTheWay = heal === 'lost' && own === 0 && room > makingRoom && facts.shortForMs >= SHORT_MS;
-  return isInTheWay ? evictedOrKept(one, 'NoOther') : undefined;
+  const isInTheWay = heal === 'lost' && own === 0 && room > makingRoom;
+  return isInTheWay && facts.lossCounts && facts.shortForMs >= SHORT_MS ? evictedOrKept(one, 'NoOther') : undefined;
 }
 
 function awaitsMember({ pod, waits, heal }: ReleaseCase): ReleaseStep | undefined {

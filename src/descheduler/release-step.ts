@@ -43,7 +43,7 @@ export interface ChooseStep {
   readonly mayGo: boolean;
 }
 /**
- * `NotWell`: its member answers again, and it is not Ready. `NoOther`: its ReplicaSet cannot make another one beside it. `NoReplicas`: that is scaled
+ * `NotWell`: its member answers again, and it is not Ready. `NoOther`: its ReplicaSet cannot make another one beside it, which has a place. `NoReplicas`: that is scaled
  * to 0. Where a disruption budget does not allow it, it is given back, as the ReplicaSet deletes it itself, which no budget blocks. Not before: a
  * ReplicaSet that goes before it has the pod leaves it to nobody.
  */
@@ -72,6 +72,8 @@ export interface ReleaseFacts {
   readonly heal: (pod: Pod) => HealStep;
   /** Of one that was released while its member answered, and that is not Ready. */
   readonly stranded: (pod: Pod) => 'lost' | 'outOfService' | undefined;
+  /** Pods of lost members are moved at present, and have been since the last pause for as long as those of this ReplicaSet stay there. */
+  readonly lossCounts: boolean;
   /** For how long the ReplicaSet has had fewer pods than it wants, in ms. */
   readonly shortForMs: number;
   /** The cluster of a node. */

@@ -10,10 +10,11 @@ import { evict, get, patch } from '../kube/verbs.ts';
 import type { HandlerResult } from '../kube/workqueue.ts';
 import { lostMembers } from '../placement/lost-members.ts';
 import type { PlacedMember, PlacedPods } from '../placement/placed-pods.ts';
-import { evictionRefusal, whyNotLetGo } from './eviction-refusal.ts';
+import { evictionRefusal, mayBeDone, whyNotLetGo } from './eviction-refusal.ts';
 import { healStep, isHealed, strandedStep } from './heal-step.ts';
 import { type ChosenReason, HealedPods } from './healed-pods.ts';
 import { replacedAfterMs, whyItStaysLost } from './member-lost.ts';
+import type { MovesUnderWay } from './moves-under-way.ts';
 import { giveBackPatch } from './release-patches.ts';
 import { ReleaseReport, type ReleaseReportOptions } from './release-report.ts';
 import {
@@ -42,10 +43,13 @@ export interface ReleasedPodsOptions extends ReleaseReportOptions {
   host: KubeClient;
   placed: PlacedPods;
   releases: Releases;
+  underWay: Pick<MovesUnderWay, 'sent' | 'moving'>;
   /** Its release is not to be tried again for so long, in ms. */
   gaveBack: (pod: Pod, forMs: number) => void;
   /** How long a member has been lost, in ms. */
   lostForMs: (member: string) => number;
+  /** How long moves for loss have not been paused, in ms. */
+  unpausedForMs: () => number;
   /** Wall clock in ms, to compare with times that objects carry. */
   clock: () => number;
 }
@@ -141,10 +145,9 @@ export class ReleasedPods {
   }
 
   #steps(setKey: string, set: ReplicaSetFacts | undefined): ReleaseStep[] {
-    const { placed, releases, lostForMs, clock } = this.#o;
+    const { placed, releases, lostForMs, unpausedForMs, clock } = this.#o;
     const released = releases.of(setKey);
     const all = placed.members();
-    const { paused } = lostMembers(all);
     const members = new Map(all.map((one) => [one.name, withWordsThatCount(one, lostForMs(one.name))]));
     const memberOf = ({ spec }: Pod): PlacedMember | undefined => members.get(placed.clusterOf(spec.nodeName ?? ''));
     // Not Ready may only mean that its member does not answer, or did not until a moment ago.
@@ -155,6 +158,8 @@ export class ReleasedPods {
     const [first] = released;
     const found = first === undefined ? undefined : placed.rulesOf(asOwned(first));
     const failover = found?.failover;
+    const staysForMs = found === undefined ? Infinity : replacedAfterMs(found);
+    const lossCounts = lostMembers(all).paused === undefined && unpausedForMs() >= staysForMs;
     const rules = purgeRules(failover);
     const { gracePeriodSeconds } = rules;
     const onHeal = onHealOf(failover);
@@ -171,6 +176,7 @@ export class ReleasedPods {
       rules,
       now: clock(),
       passedMs,
+      lossCounts,
       shortForMs: this.#since(this.#shortSince, setKey, missingOf(set, owned) > 0),
       heal: (pod) => {
         const member = memberOf(pod);
@@ -179,8 +185,7 @@ export class ReleasedPods {
       },
       stranded: (pod) => {
         const member = memberOf(pod);
-        const lostMs = lostForMs(member?.name ?? '');
-        const isDue = paused === undefined && found !== undefined && lostMs >= replacedAfterMs(found);
+        const isDue = lossCounts && lostForMs(member?.name ?? '') >= staysForMs;
         return strandedStep(pod, member, failover, isDue);
       },
       clusterOf: (nodeName) => placed.clusterOf(nodeName),
@@ -246,8 +251,14 @@ export class ReleasedPods {
       // The caches will catch up.
       if (live.metadata.uid !== uid || live.metadata.deletionTimestamp !== undefined || released === undefined) return;
       if (step.kind === 'evict' && BY_READINESS.has(step.why) && isReady(live) !== isReady(step.pod)) return;
-      if (step.kind === 'evict' && step.why === 'NoOther' && released.lost !== true && this.#toleratesLoss(live))
-        return;
+      if (step.kind === 'evict' && step.why === 'NoOther') {
+        if (released.lost !== true && this.#toleratesLoss(live)) return;
+        const noPlace = this.#whyNoPlace(live);
+        if (noPlace !== undefined) {
+          this.#report.stays(step, noPlace, 'noPlace');
+          return;
+        }
+      }
       if (step.kind === 'choose') {
         const chosen = await this.#healed.choose(step, live, released, signal);
         if (chosen === 'stays') this.#report.kept(live, released.replicaSet, step.instead);
@@ -267,10 +278,18 @@ export class ReleasedPods {
 
   /** Whether it stays as any other pod of a lost member does for now: caches keep no tolerations. */
   #toleratesLoss(live: Pod): boolean {
-    const { placed, lostForMs } = this.#o;
+    const { placed, lostForMs, unpausedForMs } = this.#o;
     const own = asOwned(live);
-    const lostMs = lostForMs(placed.clusterOf(live.spec.nodeName ?? ''));
+    const lostMs = Math.min(lostForMs(placed.clusterOf(live.spec.nodeName ?? '')), unpausedForMs());
     return whyItStaysLost(own, placed.rulesOf(own), lostMs) !== undefined;
+  }
+
+  /** Why the pod that would come in its room would have no place, in words. */
+  #whyNoPlace(live: Pod): string | undefined {
+    const { placed, underWay } = this.#o;
+    const own = asOwned(live);
+    const from = placed.clusterOf(live.spec.nodeName ?? '');
+    return placed.whyNotElsewhere(own, from, underWay.sent(own), { isMissing: true })?.why;
   }
 
   /** Throws what is not known to be refused for good, nor to pass. */
@@ -296,7 +315,14 @@ export class ReleasedPods {
 
   async #evict(live: Pod, released: From, why: EvictReason | ChosenReason, signal: AbortSignal): Promise<void> {
     const { namespace, name, uid, resourceVersion } = live.metadata;
-    await evict(this.#o.host, { namespace, name }, { uid, resourceVersion }, { signal });
+    // Of all others there is one in its place.
+    const takeBack = why === 'NoOther' ? this.#o.underWay.moving(asOwned(live)) : undefined;
+    try {
+      await evict(this.#o.host, { namespace, name }, { uid, resourceVersion }, { signal });
+    } catch (error) {
+      if (!mayBeDone(error)) takeBack?.();
+      throw error;
+    }
     if (why === 'NoOther') this.#madeRoom(keyFor(namespace, released.uid));
     this.#report.evicted(live, released.replicaSet, why);
   }

@@ -2,6 +2,7 @@ import type { Pod } from '../kube/core-v1.ts';
 import { type Taint, taintInWords } from '../kube/taints.ts';
 import { clusterInWords } from '../api/cluster.ts';
 import { toleratedMs } from './eviction-time.ts';
+import { CONFIRM_MS } from './member-lost.ts';
 import type { MoveRules, PlacedMember } from '../placement/placed-pods.ts';
 import { whyNotMoved, whyNotReplaced } from './replaceable.ts';
 import type { Held, WantedMove } from './wanted-move.ts';
@@ -9,23 +10,37 @@ import type { Held, WantedMove } from './wanted-move.ts';
 /** How long a taint of that virtual node, or of the member as a whole (undefined), has stood against the pod, in ms. */
 type SinceMs = (taint: Taint, node: string | undefined) => number;
 
+/** Of moves for loss. */
+export interface Pause {
+  /** Why they are paused at present, in words. */
+  readonly why: string | undefined;
+  /** For how long they have not been, in ms. */
+  readonly unpausedForMs: number;
+}
+const NO_PAUSE: Pause = { why: undefined, unpausedForMs: Number.POSITIVE_INFINITY };
+
 /** The taint that is the first to move the pod, and in how many ms; undefined without any that it does not tolerate for ever. */
 function soonestTaint(
   live: Pod,
   { clusterTolerations }: MoveRules,
   member: PlacedMember,
   sinceMs: SinceMs,
+  { unpausedForMs }: Pause,
 ): { taint: Taint; restMs: number } | undefined {
   const { nodeName, tolerations } = live.spec;
+  // What a former process or a pause left says nothing until the member has been asked again.
+  const isUnsure = ({ policy }: { policy?: string }): boolean => policy !== undefined && member.reachable === false;
+  const clusterRestMs = (taint: PlacedMember['clusterTaints'][number]): number => {
+    const tolerated = toleratedMs(clusterTolerations, taint);
+    const forMs = sinceMs(taint, undefined);
+    return isUnsure(taint) ? Math.max(tolerated, CONFIRM_MS) - Math.min(forMs, unpausedForMs) : tolerated - forMs;
+  };
   const all = [
     ...nodeTaintsOf(live, member).map((taint) => ({
       taint,
       restMs: toleratedMs(tolerations, taint) - sinceMs(taint, nodeName),
     })),
-    ...member.clusterTaints.map((taint) => ({
-      taint,
-      restMs: toleratedMs(clusterTolerations, taint) - sinceMs(taint, undefined),
-    })),
+    ...member.clusterTaints.map((taint) => ({ taint, restMs: clusterRestMs(taint) })),
   ];
   return all.filter(({ restMs }) => restMs < Number.POSITIVE_INFINITY).toSorted((a, b) => a.restMs - b.restMs)[0];
 }
@@ -41,24 +56,24 @@ function nodeTaintsOf({ spec }: Pod, { nodeTaints }: PlacedMember): readonly Tai
 
 /**
  * Why a pod stays in a member with taints of effect NoExecute; undefined when it is to be moved.
- * `paused`: why pods of lost members are not moved at present, in words; taints that a policy
- * gave to a member that does not answer move none then either: no person has looked at it.
+ * Taints that a policy gave to a member that does not answer move none while moves for loss are paused: no person has looked at it.
+ * Nor do they at once after that, or after a restart: that member may only have yet to be asked.
  */
 export function whyItStaysTainted(
   live: Pod,
   rules: MoveRules,
   member: PlacedMember,
   sinceMs: SinceMs,
-  paused?: string,
+  pause = NO_PAUSE,
 ): Held | 'notWanted' | undefined {
-  if (soonestTaint(live, rules, member, sinceMs) === undefined) return 'notWanted';
+  if (soonestTaint(live, rules, member, sinceMs, pause) === undefined) return 'notWanted';
   const answers = member.reachable !== false;
   const why = answers ? whyNotMoved(live) : whyNotReplaced(live, rules.failover?.onMemberLost?.action);
   if (why !== undefined) return { why };
-  const counted = answers || paused === undefined ? member : withoutPolicies(member);
-  const found = soonestTaint(live, rules, counted, sinceMs);
+  const counted = answers || pause.why === undefined ? member : withoutPolicies(member);
+  const found = soonestTaint(live, rules, counted, sinceMs, pause);
   // Only policies want it moved.
-  if (found === undefined) return { why: paused ?? '' };
+  if (found === undefined) return { why: pause.why ?? '' };
   const { taint, restMs } = found;
   return restMs > 0 ? { why: `it tolerates ${taintInWords(taint)} for so long`, forMs: restMs } : undefined;
 }

@@ -36,7 +36,10 @@ export class ToldPause {
     const { lost, paused } = lostMembers(placed.members());
     metrics.paused.set(paused === undefined ? 0 : 1);
     if (this.#isPaused !== (paused !== undefined)) {
-      if (paused === undefined) logger.info('enough members answer: pods of lost ones are moved again');
+      if (paused === undefined)
+        logger.info(
+          'enough members answer: pods of those that stay lost are moved when their time is over, which begins now',
+        );
       else logger.warn(paused);
     }
     this.#isPaused = paused !== undefined;

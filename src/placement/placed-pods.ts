@@ -173,6 +173,8 @@ export interface ElsewhereQuestion {
   readonly mayStay?: boolean;
   /** Asked as if its workload avoided these, too; nothing of it is remembered. */
   readonly wouldAvoid?: readonly RefusedThere[];
+  /** Its controller lacks the pod that comes instead already, and cannot make it beside this one: it is no other one that needs a place before it. */
+  readonly isMissing?: boolean;
 }
 
 export interface PlacedPodsHandlers {

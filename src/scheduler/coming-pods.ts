@@ -86,8 +86,11 @@ export class ComingPods {
     options.view.onPod({ changed: (pod) => this.#set(pod), gone: (pod) => this.#left(pod) });
   }
 
-  /** `sent`: pods that were told to make way a moment ago, which the caches may not show yet. */
-  groups(sent: readonly Pod[]): ComingGroup[] {
+  /**
+   * `sent`: pods that were told to make way a moment ago, which the caches may not show yet. `but`: without the one that its controller has yet to
+   * make instead of this pod.
+   */
+  groups(sent: readonly Pod[], but?: Pod): ComingGroup[] {
     this.#expire();
     const groups: ComingGroup[] = [];
     for (const [key, pods] of [...this.#waiting].slice(-MOST_GROUPS)) groups.push({ key, from: undefined, pods });
@@ -101,10 +104,11 @@ export class ComingPods {
       found.pods.set(going.metadata.uid ?? '', { pod, since, until: Infinity });
     };
     for (const [controller, { pods }] of this.#going) {
-      const missing = this.#missing(controller) ?? 0;
+      const isOfBut = but !== undefined && controllerOrOwnKeyOf(but) === controller;
+      const missing = (this.#missing(controller) ?? 0) - (isOfBut ? 1 : 0);
       if (missing <= 0) continue;
       // The last ones: of a lost member, pods may end for as long as it does not answer, and have others in their places.
-      const awaited = [...pods.values()].filter((one) => this.#isAwaited(one));
+      const awaited = [...pods.values()].filter((one) => this.#isAwaited(one) && !(isOfBut && isSame(one.pod, but)));
       for (const one of awaited.slice(-missing)) add(one.key, one.pod, one.since);
     }
     for (const pod of sent) if (!this.#isShown(pod)) add(this.#keyOf(pod), pod, this.#o.monotonic());
@@ -227,6 +231,10 @@ export class ComingPods {
     if (shape === undefined) this.#shapes.set(containers, (shape = this.#shapesSeen += 1));
     return `${controllerOrOwnKeyOf(pod)} ${revisionOf(pod) ?? ''} ${String(shape)} ${nodeName}`;
   }
+}
+
+function isSame(a: Pod, b: Pod): boolean {
+  return a.metadata.uid === b.metadata.uid;
 }
 
 /** It is being deleted, or a Job that is suspended or has ended. */

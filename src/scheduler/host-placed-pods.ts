@@ -224,11 +224,12 @@ export class HostPlacedPods implements PlacedPods {
   /** Asked as a scheduler would ask about the pod that comes instead, beside all that need a place before it. */
   whyNotElsewhere(live: Pod, from: string, sent: readonly Pod[], more: ElsewhereQuestion = {}): NoPlace | undefined {
     const { view, workloads, clock } = this.#o;
-    const { mayStay = false, wouldAvoid = [] } = more;
+    const { mayStay = false, wouldAvoid = [], isMissing = false } = more;
+    const but = isMissing ? live : undefined;
     const next = nextPod(live, view);
     if ('unknown' in next) return { why: next.unknown, isTaken: false };
     const { chain, chosen } = view.selectionOf(next);
-    if (chosen === undefined) return this.#whyNotWithoutRules(next, from, sent, mayStay);
+    if (chosen === undefined) return this.#whyNotWithoutRules(next, from, { sent, but, mayStay });
     const avoided = wouldAvoid.reduce(
       (all, refusal) => avoid(all, refusal, clock(), avoidedForMs(chosen)),
       workloads.avoided(workloadOf(chain).object),
@@ -245,13 +246,17 @@ export class HostPlacedPods implements PlacedPods {
       return fit === undefined || !hasRoom(fit.room.fits) ? [] : [[cluster, fit] as const];
     });
     if (fits.length === 0) return { why: 'it is not known whether there is room elsewhere', isTaken: true };
-    return this.#whyTaken(fits, sent);
+    return this.#whyTaken(fits, sent, but);
   }
 
   /** Undefined: one of the clusters, which would take it, has room for it beside those that come. */
-  #whyTaken(fits: readonly (readonly [string, MemberFit])[], sent: readonly Pod[]): NoPlace | undefined {
+  #whyTaken(
+    fits: readonly (readonly [string, MemberFit])[],
+    sent: readonly Pod[],
+    but: Pod | undefined,
+  ): NoPlace | undefined {
     const { beside } = this.#o;
-    const groups = beside.comingGroups(sent);
+    const groups = beside.comingGroups(sent, but);
     let isSoon = false;
     for (const [cluster, fit] of fits) {
       const left = beside.left(cluster, fit, groups);
@@ -274,7 +279,11 @@ export class HostPlacedPods implements PlacedPods {
   }
 
   /** Where it may go by itself. */
-  #whyNotWithoutRules(next: Pod, from: string, sent: readonly Pod[], mayStay: boolean): NoPlace | undefined {
+  #whyNotWithoutRules(
+    next: Pod,
+    from: string,
+    { sent, but, mayStay }: { sent: readonly Pod[]; but: Pod | undefined; mayStay: boolean },
+  ): NoPlace | undefined {
     const { view, questions, clock } = this.#o;
     const now = clock();
     const pod = successorOf(next, now, now);
@@ -293,7 +302,7 @@ export class HostPlacedPods implements PlacedPods {
       const { impossible, why } = fit.room;
       others.push(`${name}: ${impossible ?? why ?? 'it is not known whether there is room'}`);
     }
-    return fits.length === 0 ? notNow(others) : this.#whyTaken(fits, sent);
+    return fits.length === 0 ? notNow(others) : this.#whyTaken(fits, sent, but);
   }
 
   migration(key: string): WorkloadMigration | undefined {

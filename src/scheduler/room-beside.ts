@@ -53,9 +53,9 @@ export class RoomBeside {
     this.#o = options;
   }
 
-  /** `sent`: pods that were told to make way a moment ago. */
-  comingGroups(sent: readonly Pod[]): ComingGroup[] {
-    return this.#o.coming.groups(sent);
+  /** `sent`: pods that were told to make way a moment ago. `but`: without the one that is missing already in the place of this pod. */
+  comingGroups(sent: readonly Pod[], but?: Pod): ComingGroup[] {
+    return this.#o.coming.groups(sent, but);
   }
 
   /** `fit`: room for the pod in question there, as if nobody else came. */

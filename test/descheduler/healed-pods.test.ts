@@ -30,6 +30,7 @@ beforeEach(async () => {
   releases = new Releases(() => room.now);
   ends = releasedPodsIn(room, releases);
   await rules('KeepOriginal');
+  await answers(true, 'west');
   await answers(false);
   await madeAt(original, '2026-01-01T00:00:01Z');
   await madeAt(other, '2026-01-01T00:00:30Z');
@@ -50,14 +51,14 @@ async function rules(onHeal: string, purgeMode?: 'Directly' | 'Never'): Promise<
   );
 }
 
-async function answers(yes: boolean): Promise<void> {
+async function answers(yes: boolean, member = 'east'): Promise<void> {
   const lastTransitionTime = new Date(room.now).toISOString();
   const condition = yes ? { status: 'True', reason: 'Ready' } : { status: 'False', reason: 'Timeout' };
   const conditions = ['Ready', 'Reachable'].map((type) => ({ type, message: '', lastTransitionTime, ...condition }));
-  room.editMember('east', { status: { conditions } });
+  room.editMember(member, { status: { conditions } });
   const { placed } = room.process;
   await room.seen('the member is known', () =>
-    placed.members().some(({ name, reachable }) => name === 'east' && reachable === yes),
+    placed.members().some(({ name, reachable }) => name === member && reachable === yes),
   );
 }
 
@@ -449,8 +450,31 @@ test('one whose virtual node is out of service goes once its member has been sil
   expect(room.told('ReleasedPodEvicted')[0]).toMatch(/its virtual node is out of service: it was evicted$/);
 });
 
+test('of those that wait none goes while the fault may be on this side, nor until the time after that is over', async () => {
+  room.setRoom('local', 1);
+  room.editSet('web-1', { spec: { replicas: 2 } });
+  const { placed } = room.process;
+  await room.seen(
+    'the ReplicaSet is known',
+    () => placed.surgingSetOf(asOwned(cached(original) as Pod))?.replicas === 2,
+  );
+  await look();
+  await answers(false, 'west');
+  room.now += 1_800_000;
+  await look();
+  expect(evicted()).toEqual([]);
+  await answers(true, 'west');
+  room.now += 299_000;
+  await look();
+  expect(evicted()).toEqual([]);
+  room.now += 1_000;
+  await look();
+  expect(evicted()).toEqual([original]);
+});
+
 test('of those that wait one goes where the ReplicaSet can make no pod beside them, and no other one until it has had the time to make one', async () => {
-  // Of three, two wait, and there is room for one pod only, which came.
+  // Of three, two wait, and a quota lets one pod come only, which did.
+  room.setRoom('local', 2);
   room.editSet('web-1', { spec: { replicas: 2 } });
   const [second = ''] = await room.run(set, { east: 1 });
   await release(second);

@@ -138,6 +138,24 @@ describe('a pause for too many lost members', () => {
     expect(toldTo()).toHaveLength(6);
   });
 
+  test('gives all members that are still lost when it ends their time anew', async () => {
+    for (const name of ['east', 'west', 'north']) await say(name, 'False');
+    room.now += 1_800_000;
+    await resync();
+    await say('north', 'True');
+    await say('west', 'True');
+    // East would be asked, too, within a moment.
+    room.now += 100;
+    await resync();
+    expect(room.evictions()).toEqual([]);
+    room.now += 299_800;
+    expect(await resync()).toEqual({ requeueAfterMs: 100 });
+    expect(room.evictions()).toEqual([]);
+    room.now += 100;
+    await resync();
+    expect(room.evictions()).toHaveLength(4);
+  });
+
   test('is told anew by the replica that takes over, and counted by that one alone', async () => {
     await say('east', 'False');
     await say('north', 'False');

@@ -152,6 +152,36 @@ test('members are lost for as long as this process has seen it, an outage that b
   expect(losses.lostForMs('west')).toBe(0);
 });
 
+test('pods of lost members are moved by the time since so few are, however long these have been lost', () => {
+  let now = 0;
+  const losses = new LossAges(() => now);
+  const fleet = (...lost: string[]): PlacedMember[] =>
+    ['east', 'west', 'north', 'south'].map((name) =>
+      lost.includes(name)
+        ? { ...EAST, name, reachable: false, mayBeLost: true, answers: false, since: 7 }
+        : { ...EAST, name },
+    );
+  losses.observe(fleet('east'));
+  expect(losses.unpausedForMs()).toBe(Infinity);
+  now = 1_000;
+  losses.observe(fleet('east', 'west', 'north'));
+  now = 5_000;
+  // Nobody has looked since.
+  expect([losses.lostForMs('east'), losses.unpausedForMs()]).toEqual([5_000, 0]);
+  losses.observe(fleet('east', 'west'));
+  expect([losses.lostForMs('east'), losses.unpausedForMs()]).toEqual([5_000, 0]);
+  now = 7_000;
+  losses.observe(fleet('east'));
+  expect([losses.lostForMs('east'), losses.unpausedForMs()]).toEqual([7_000, 2_000]);
+  losses.observe(fleet('east', 'west', 'north'));
+  losses.observe(fleet('east'));
+  expect(losses.unpausedForMs()).toBe(0);
+  // A process that begins then knows no pause, and no loss that is older.
+  const next = new LossAges(() => now);
+  next.observe(fleet('east'));
+  expect(Math.min(next.lostForMs('east'), next.unpausedForMs())).toBe(0);
+});
+
 test('taints are as old as this process knows them, those of each virtual node and of the whole member by themselves', () => {
   let now = 0;
   const ages = new TaintAges(() => now);

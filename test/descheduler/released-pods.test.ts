@@ -117,6 +117,7 @@ test('one whose policy only rehearses moves by now is given back when the time i
 });
 
 test('of a member that is lost one goes where its ReplicaSet can make no other one beside it', async () => {
+  room.setRoom('local', 1);
   await release('False');
   await answers(true, 'west');
   await look();
@@ -133,10 +134,51 @@ test('of a member that is lost one goes where its ReplicaSet can make no other o
   expect(room.told('ReleasedPodEvicted')[0]).toMatch(/made no other pod beside it within a minute/);
 });
 
+test('of a member that is lost one stays where the one that its ReplicaSet lacks would find no place, and says so', async () => {
+  room.setRoom('local', 0);
+  room.setRoom('west', 0);
+  await release('False');
+  await answers(true, 'west');
+  await answers(false);
+  await look();
+  room.now += 5 * MINUTE;
+  await look();
+  expect([evictions(), givenBack()]).toEqual([0, 0]);
+  expect(room.told('ReleasedPodStays')).toEqual([
+    expect.stringMatching(
+      /^Pod web-1-1: its ReplicaSet makes no other pod beside it, but it cannot be ended: no other cluster takes it now \(/,
+    ),
+  ]);
+  room.setRoom('local', 1);
+  await look();
+  expect([evictions(), givenBack()]).toEqual([1, 0]);
+  // That place is promised: nobody else gets it.
+  expect(room.process.mover.underWay.sent().map(({ metadata }) => metadata.name)).toEqual([name]);
+});
+
+test('of a member that was lost during a pause one goes by the time since that ended', async () => {
+  room.setRoom('local', 1);
+  await release('False');
+  await answers(false);
+  await answers(false, 'west');
+  await look();
+  room.now += 30 * MINUTE;
+  await look();
+  await answers(true, 'west');
+  await look();
+  room.now += 5 * MINUTE - 1_000;
+  await look();
+  expect(evictions()).toBe(0);
+  room.now += 1_000;
+  await look();
+  expect([evictions(), givenBack()]).toEqual([1, 0]);
+});
+
 test.each([
   ['an hour', 3_600, 1],
   ['ever', undefined, 0],
 ])('of a member that is lost one that tolerates that for %s stays for it', async (_, tolerationSeconds, after) => {
+  room.setRoom('local', 1);
   const toleration = { key: 'spillway.dev/member-unreachable', operator: 'Exists', effect: 'NoExecute' };
   const tolerations = [{ ...toleration, ...(tolerationSeconds === undefined ? {} : { tolerationSeconds }) }];
   room.api.edit(`/api/v1/namespaces/shop/pods/${name}`, { spec: { tolerations } });

@@ -115,6 +115,7 @@ describe('what becomes of released pods', () => {
       passedMs,
       heal: () => 'replaced',
       stranded: () => undefined,
+      lossCounts: true,
       shortForMs: 0,
       clusterOf: (nodeName) => nodeName,
       ...of,
@@ -339,6 +340,7 @@ describe('what becomes of pods whose member was lost', () => {
       passedMs: () => 3_600_000,
       heal: () => 'choose',
       stranded: () => undefined,
+      lossCounts: true,
       shortForMs: 0,
       clusterOf: (nodeName) => nodeName,
       ...of,
@@ -373,6 +375,17 @@ describe('what becomes of pods whose member was lost', () => {
       'it is Ready, though not all can be relied on that is said of its member: a quota ends none that serves',
       { owned: [came('x')], released: [lost('a'), lost('b', NOT_READY)], heal: () => 'lost', shortForMs: 60_000 },
       ['a wait', 'b evict NoOther'],
+    ],
+    [
+      'its member does not answer, no other one can be made beside it, and moves for loss are paused',
+      {
+        owned: [came('x')],
+        released: [lost('a', NOT_READY)],
+        heal: () => 'lost',
+        lossCounts: false,
+        shortForMs: 3_600_000,
+      },
+      ['a wait'],
     ],
     [
       'its member does not answer, and one that waited is making room already',

@@ -236,8 +236,12 @@ describe('a taint of effect NoExecute', () => {
         clusterTaints: [policy === undefined ? TAINT : { ...TAINT, policy }],
       });
     const paused = 'no member answers';
-    const found = (of: PlacedMember) => whyItStaysTainted(web(), rules(), of, () => 0, paused);
+    const found = (of: PlacedMember, unpausedForMs = 0) =>
+      whyItStaysTainted(web(), rules(), of, () => 9e9, { why: unpausedForMs > 0 ? undefined : paused, unpausedForMs });
     expect(found(by('p'))).toEqual({ why: paused });
+    // It may only have yet to be asked.
+    expect(found(by('p'), 100)).toMatchObject({ forMs: 14_900 });
+    expect(found(by('p'), 15_000)).toBeUndefined();
     // A person knows.
     expect(found(by())).toBeUndefined();
     expect(found({ ...by('p'), reachable: true })).toBeUndefined();
@@ -249,6 +253,26 @@ describe('a taint of effect NoExecute', () => {
       ],
     });
     expect(found(both)).toBeUndefined();
+  });
+
+  test('by a policy moves pods of members that do not answer by the time since a pause, and since the taint came', () => {
+    const lost = member({
+      reachable: false,
+      nodeTaints: new Map(),
+      clusterTaints: [{ ...TAINT, policy: 'p' }],
+    });
+    const tolerates = (tolerationSeconds: number): MoveRules => ({
+      ...rules(),
+      clusterTolerations: [{ key: TAINT.key, operator: 'Exists', tolerationSeconds }],
+    });
+    const found = (of: MoveRules, taintedForMs: number, unpausedForMs = Infinity) =>
+      whyItStaysTainted(web(), of, lost, () => taintedForMs, { why: undefined, unpausedForMs });
+    expect(found(tolerates(300), 1_800_000, 100)).toMatchObject({ forMs: 299_900 });
+    expect(found(tolerates(300), 1_800_000, 300_000)).toBeUndefined();
+    expect(found(tolerates(300), 299_000)).toMatchObject({ forMs: 1_000 });
+    // A former process may have seen a pause.
+    expect(found(rules(), 14_000)).toMatchObject({ forMs: 1_000 });
+    expect(found(rules(), 15_000)).toBeUndefined();
   });
 
   test('counts on the virtual node of the pod only', () => {
