@@ -14,15 +14,11 @@ export function isOnDrained({ spec }: Pod, { drained }: PlacedMember): boolean {
  * Why a pod stays on a virtual node that is being drained; undefined when it should be moved, `notWanted` when draining does not apply to it.
  * It goes only where the taints that the Node has, effects included, keep its successor off.
  */
-export function whyItStaysDrained(
-  live: Pod,
-  { failover }: MoveRules,
-  member: PlacedMember,
-): Held | 'notWanted' | undefined {
+export function whyItStaysDrained(live: Pod, rules: MoveRules, member: PlacedMember): Held | 'notWanted' | undefined {
   const taints = member.drained.get(live.spec.nodeName ?? '') ?? [];
   if (firstUntolerated(live.spec.tolerations ?? [], taints) === undefined) return 'notWanted';
   const answers = member.reachable !== false;
-  const why = answers ? whyNotMoved(live) : whyNotReplaced(live, failover?.onMemberLost?.action);
+  const why = answers ? whyNotMoved(live) : whyNotReplaced(live, rules);
   return why === undefined ? undefined : { why };
 }
 

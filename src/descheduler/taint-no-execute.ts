@@ -53,7 +53,7 @@ export function whyItStaysTainted(
 ): Held | 'notWanted' | undefined {
   if (soonestTaint(live, rules, member, sinceMs) === undefined) return 'notWanted';
   const answers = member.reachable !== false;
-  const why = answers ? whyNotMoved(live) : whyNotReplaced(live, rules.failover?.onMemberLost?.action);
+  const why = answers ? whyNotMoved(live) : whyNotReplaced(live, rules);
   if (why !== undefined) return { why };
   const counted = answers || paused === undefined ? member : withoutPolicies(member);
   const found = soonestTaint(live, rules, counted, sinceMs);
