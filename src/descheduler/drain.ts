@@ -3,6 +3,7 @@ import type { Pod } from '../kube/core-v1.ts';
 import { firstUntolerated } from '../kube/taints.ts';
 import type { MoveRules, PlacedMember } from '../placement/placed-pods.ts';
 import { whyNotMoved, whyNotReplaced } from './replaceable.ts';
+import { whyUnheard } from './unheard-member.ts';
 import type { Held, WantedMove } from './wanted-move.ts';
 
 /** Whether the pod's virtual node is being drained. */
@@ -14,15 +15,13 @@ export function isOnDrained({ spec }: Pod, { drained }: PlacedMember): boolean {
  * Why a pod stays on a virtual node that is being drained; undefined when it should be moved, `notWanted` when draining does not apply to it.
  * It goes only where the taints that the Node has, effects included, keep its successor off.
  */
-export function whyItStaysDrained(
-  live: Pod,
-  { failover }: MoveRules,
-  member: PlacedMember,
-): Held | 'notWanted' | undefined {
+export function whyItStaysDrained(live: Pod, rules: MoveRules, member: PlacedMember): Held | 'notWanted' | undefined {
   const taints = member.drained.get(live.spec.nodeName ?? '') ?? [];
   if (firstUntolerated(live.spec.tolerations ?? [], taints) === undefined) return 'notWanted';
   const answers = member.reachable !== false;
-  const why = answers ? whyNotMoved(live) : whyNotReplaced(live, failover?.onMemberLost?.action);
+  const own = answers ? whyNotMoved(live) : whyNotReplaced(live, rules);
+  // It is in no hurry: what may serve all the time goes in order once that can be seen again.
+  const why = own ?? whyUnheard(member);
   return why === undefined ? undefined : { why };
 }
 

@@ -27,7 +27,7 @@ export function replacedAfterMs({ failover }: Pick<MoveRules, 'failover'>): numb
  * replaced. `live`: as it is in the host, whole.
  */
 export function whyItStaysLost(live: Pod, rules: MoveRules, lostMs: number): Held | undefined {
-  const why = whyNotReplaced(live, rules.failover?.onMemberLost?.action);
+  const why = whyNotReplaced(live, rules);
   if (why !== undefined) return { why };
   const own = toleratedMs(live.spec.tolerations, { key: UNREACHABLE_TAINT });
   if (own === Number.POSITIVE_INFINITY) return { why: `it tolerates ${UNREACHABLE_TAINT} for ever` };

@@ -1,10 +1,9 @@
 import { GANG_LABEL } from '../api/marks.ts';
-import type { Failover } from '../api/failover.ts';
 import type { Pod } from '../kube/core-v1.ts';
 import { controllerOf, groupKindOf } from '../kube/owner-references.ts';
 import { usesClaims } from '../kube/uses-claims.ts';
-
-type Action = NonNullable<Failover['onMemberLost']>['action'];
+import type { TypedObject } from '../placement/owner-chain.ts';
+import type { MoveRules } from '../placement/placed-pods.ts';
 
 /** Controllers that make a replacement as soon as a pod is being deleted. */
 const REPLACING_AT_ONCE = new Set(['apps/ReplicaSet', '/ReplicationController']);
@@ -15,7 +14,11 @@ const REPLACING = new Set([...REPLACING_AT_ONCE, 'apps/StatefulSet', 'batch/Job'
  * Why a pod of an unreachable member is not replaced; undefined when it may be. As it may still run, pods that must not run twice
  * or are bound to data are held.
  */
-export function whyNotReplaced(pod: Pod, action: Action): string | undefined {
+export function whyNotReplaced(
+  pod: Pod,
+  { failover, workload }: Pick<MoveRules, 'failover' | 'workload'>,
+): string | undefined {
+  const action = failover?.onMemberLost?.action;
   if (action === 'Hold') return 'its policy says Hold';
   if (action === 'ReplaceWhenFenced')
     return 'its policy says ReplaceWhenFenced, and its virtual node is not out of service';
@@ -26,7 +29,23 @@ export function whyNotReplaced(pod: Pod, action: Action): string | undefined {
   if (controller === 'apps/StatefulSet') {
     return 'a StatefulSet makes no other pod of that name before this one is known to have ended';
   }
-  return action === 'Replace' ? undefined : 'its work would be done twice';
+  return action === 'Replace' ? whyJobWaits(workload) : 'its work would be done twice';
+}
+
+/**
+ * Why a Job makes no other pod while one is Terminating, as it is for as long as its member is lost: evicted, it would only lose its work once that answers
+ * again. API servers write down what holds where nobody said it, so without a word the Job is not known.
+ */
+function whyJobWaits(job: TypedObject): string | undefined {
+  const { spec = {} } = job as { spec?: { podReplacementPolicy?: unknown } };
+  switch (spec.podReplacementPolicy) {
+    case 'TerminatingOrFailed':
+      return undefined;
+    case 'Failed':
+      return 'its Job makes no other one before this one is known to have ended (podReplacementPolicy: Failed)';
+    default:
+      return 'it is not known whether its Job makes another one before this one has ended (podReplacementPolicy)';
+  }
 }
 
 /** The same for a pod of a reachable member, whose end is known before a replacement starts. */

@@ -1,3 +1,4 @@
+import { isReady } from '../kube/conditions.ts';
 import type { Pod } from '../kube/core-v1.ts';
 import { type Taint, taintInWords } from '../kube/taints.ts';
 import { clusterInWords } from '../api/cluster.ts';
@@ -5,6 +6,7 @@ import { toleratedMs } from './eviction-time.ts';
 import { CONFIRM_MS } from './member-lost.ts';
 import type { MoveRules, PlacedMember } from '../placement/placed-pods.ts';
 import { whyNotMoved, whyNotReplaced } from './replaceable.ts';
+import { whyUnheard } from './unheard-member.ts';
 import type { Held, WantedMove } from './wanted-move.ts';
 
 /** How long a taint of that virtual node, or of the member as a whole (undefined), has stood against the pod, in ms. */
@@ -68,7 +70,9 @@ export function whyItStaysTainted(
 ): Held | 'notWanted' | undefined {
   if (soonestTaint(live, rules, member, sinceMs, pause) === undefined) return 'notWanted';
   const answers = member.reachable !== false;
-  const why = answers ? whyNotMoved(live) : whyNotReplaced(live, rules.failover?.onMemberLost?.action);
+  const own = answers ? whyNotMoved(live) : whyNotReplaced(live, rules);
+  // What is shown as not Ready by now goes: so a person says that a member is gone of which nobody here can tell.
+  const why = own ?? (isReady(live) ? whyUnheard(member) : undefined);
   if (why !== undefined) return { why };
   const counted = answers || pause.why === undefined ? member : withoutPolicies(member);
   const found = soonestTaint(live, rules, counted, sinceMs, pause);

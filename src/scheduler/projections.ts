@@ -28,14 +28,16 @@ const FEDERATION = 'federation.';
 
 /**
  * Labels, the controller, how many pods it asks for and in which order, and which labels these must not have; of a DaemonSet which pods are its
- * own, of a ReplicaSet whether it tells them from those of others by their template, of a Job whether it makes any now, of a Deployment that two
+ * own, of a ReplicaSet whether it tells them from those of others by their template, of a Job whether it makes any now, and any
+ * before those that end have ended, of a Deployment that two
  * revisions must not run side by side, of a StatefulSet what its
  * next pods are made from, while that is not what all are of, and of what makes pods what these ask for, as pods may be resized.
  */
 export function ownerProjection(apiVersion: string, kind: string): (raw: KubeObject) => TypedObject {
   return (raw) => {
     const { spec = {}, status = {} } = raw as { spec?: Record<string, unknown>; status?: Record<string, unknown> };
-    const { replicas, parallelism, completions, suspend, podManagementPolicy, selector, strategy, template } = spec;
+    const { replicas, parallelism, completions, suspend, podReplacementPolicy, podManagementPolicy } = spec;
+    const { selector, strategy, template } = spec;
     const { succeeded, conditions } = status;
     const metadata = metadataOf(raw, (key) => key.startsWith(FEDERATION) || ROLLOUT_ANNOTATIONS.includes(key));
     const ofSet = kind === 'StatefulSet' && apiVersion.startsWith('apps/') ? keptOfSet(raw) : undefined;
@@ -49,6 +51,7 @@ export function ownerProjection(apiVersion: string, kind: string): (raw: KubeObj
         parallelism,
         completions,
         suspend: suspend === true ? true : undefined,
+        podReplacementPolicy: kind === 'Job' ? podReplacementPolicy : undefined,
         podManagementPolicy,
         selector: kind === 'DaemonSet' ? selector : keptOfSelector(kind, selector),
         strategy: isRecreate(strategy) ? RECREATE : undefined,

@@ -24,6 +24,7 @@ describe('by default', () => {
     ).toEqual([
       ['ReplicaSet (so of a Deployment), ReplicationController', 'replaced after 5m (default)', 'replaced', 'moved'],
       ['Job', 'held: its work would be done twice', 'replaced', 'moved'],
+      ['Job with podReplacementPolicy: Failed', 'held: its work would be done twice', 'replaced', 'moved'],
       [
         'StatefulSet',
         expect.stringMatching(/^held: a StatefulSet makes no other pod of that name before/),
@@ -48,7 +49,8 @@ describe('by default', () => {
         ...Array.from({ length: 3 }, () => 'held: it has no controller that would make another one'),
       ],
     ]);
-    for (const { pods } of owners) expect(PAGE.replaceAll(/\[gang\]\([^)]*\)/g, 'gang')).toContain(pods);
+    const page = PAGE.replaceAll(/\[gang\]\([^)]*\)/g, 'gang').replaceAll('`', '');
+    for (const { pods } of owners) expect(page).toContain(pods);
   });
 
   it('nothing else moves pods, and one of a Deployment goes when another one is Ready', () => {
@@ -89,7 +91,8 @@ describe('what the policy says', () => {
     expect(lost({ action: 'ReplaceWhenFenced' })).toMatch(
       /^held: the policy says ReplaceWhenFenced, and its virtual node/,
     );
-    expect(lost({ action: 'Replace' }, /Job/)).toBe('replaced after 5m (default)');
+    expect(lost({ action: 'Replace' }, /^Job$/)).toBe('replaced after 5m (default)');
+    expect(lost({ action: 'Replace' }, /^Job with/)).toMatch(/^held: its Job makes no other one before this one is/);
     expect(lost({ action: 'Replace' }, /StatefulSet/)).toMatch(/^held: /);
     expect(lost({ onHeal: 'LongestRunning' })).toBe(
       'replaced after 5m (default); of a Deployment the original waits (onHeal: LongestRunning)',
@@ -149,6 +152,12 @@ it('leaves out what workloads of the kinds that it chooses have no pods of', () 
     'any, with claims',
     'gang',
   ]);
-  expect(kinds('CronJob', 'StatefulSet')).toEqual(['Job', 'StatefulSet', 'any, with claims', 'gang']);
-  for (const open of ['Rollout', 'Pod']) expect(kinds('Deployment', open)).toHaveLength(7);
+  expect(kinds('CronJob', 'StatefulSet')).toEqual([
+    'Job',
+    'Job with podReplacementPolicy: Failed',
+    'StatefulSet',
+    'any, with claims',
+    'gang',
+  ]);
+  for (const open of ['Rollout', 'Pod']) expect(kinds('Deployment', open)).toHaveLength(8);
 });

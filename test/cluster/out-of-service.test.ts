@@ -136,13 +136,13 @@ function stateful(): Fields {
   return { ...rest, kind: 'StatefulSet', spec: { ...(spec as Fields), serviceName: 'db' } };
 }
 
-function job(): Fields {
-  const template = { metadata: { labels: { app: 'work' } }, spec: burstSpec('100m', { restartPolicy: 'Never' }) };
+function job(name = 'work', more: Fields = { podReplacementPolicy: 'Failed' }): Fields {
+  const template = { metadata: { labels: { app: name } }, spec: burstSpec('100m', { restartPolicy: 'Never' }) };
   return {
     apiVersion: 'batch/v1',
     kind: 'Job',
-    metadata: { name: 'work', namespace },
-    spec: { backoffLimit: 5, podReplacementPolicy: 'Failed', template },
+    metadata: { name, namespace },
+    spec: { backoffLimit: 5, ...more, template },
   };
 }
 
@@ -325,6 +325,33 @@ describe('a lost member whose virtual node an administrator takes out of service
     expect(still).toBeGreaterThanOrEqual(left - 2);
   });
 });
+
+test('action Replace moves only pods of Jobs that make others meanwhile; the work of all others goes on', async () => {
+  const rule = { action: 'Ignore', onPodConditions: [{ type: 'DisruptionTarget', status: 'True' }] };
+  const waiting = ['waits', 'ignores'];
+  await host.apply([
+    eastThenWest({ after: '15s', action: 'Replace' }),
+    job('plain', {}),
+    job('waits'),
+    job('ignores', { podFailurePolicy: { rules: [rule] } }),
+  ]);
+  const before = new Map<string, string[]>();
+  for (const name of ['plain', ...waiting]) before.set(name, uidsOf(await settled(host, namespace, name, { east: 1 })));
+  await cut();
+  for (const name of waiting)
+    expect(await toldOfOne(name, 'PodOfLostMemberHeld')).toMatch(/\(podReplacementPolicy: Failed\)$/);
+  await until(
+    'another one runs in west',
+    async () => (whereAre(await podsOf(host, namespace, 'app=plain'))['west'] ?? 0) === 1,
+    PATIENT,
+  );
+  heal();
+  await allAreIn('west', { plain: 1 });
+  for (const name of waiting) {
+    const pods = await podsOf(host, namespace, `app=${name}`);
+    expect([uidsOf(pods), whereAre(pods)]).toEqual([before.get(name), { east: 1 }]);
+  }
+}, 240_000);
 
 test('on a member that answers it counts for nothing, also when that is lost later, until it is said anew', async () => {
   await host.apply([eastThenWest({ after: '24h' }), stateful()]);

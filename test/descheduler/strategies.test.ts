@@ -1,5 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { Pod } from '../../src/kube/core-v1.ts';
+import type { KubeObject } from '../../src/kube/object.ts';
+import { ownerProjection } from '../../src/scheduler/projections.ts';
 import { toleratedMs } from '../../src/descheduler/eviction-time.ts';
 import { whyItStaysLost } from '../../src/descheduler/member-lost.ts';
 import { outOfServiceMove, whyItStaysOutOfService } from '../../src/descheduler/out-of-service.ts';
@@ -19,6 +21,9 @@ const controlled = (apiVersion: string, kind: string, spec: object = {}, metadat
 const web = (spec: object = {}, metadata: object = {}): Pod => controlled('apps/v1', 'ReplicaSet', spec, metadata);
 const CLAIM = { volumes: [{ name: 'v', persistentVolumeClaim: { claimName: 'data' } }] };
 const UNREACHABLE = { key: 'spillway.dev/member-unreachable', operator: 'Exists', effect: 'NoExecute' } as const;
+/** A pod's Job, as the caches keep it; API servers write the default down. */
+const job = (podReplacementPolicy: string | undefined = 'TerminatingOrFailed'): MoveRules['workload'] =>
+  ownerProjection('batch/v1', 'Job')({ metadata: { name: 'work' }, spec: { podReplacementPolicy } } as KubeObject);
 const rules = (onMemberLost: object = {}, clusterTolerations: MoveRules['clusterTolerations'] = []): MoveRules => ({
   workload: { apiVersion: 'apps/v1', kind: 'Deployment', metadata: { name: 'web' } },
   replicas: undefined,
@@ -145,8 +150,46 @@ describe('a pod of a lost member', () => {
     ['with claims', web(CLAIM), 'Replace', /its data are there/],
     ['of a gang', web({}, { labels: { 'spillway.dev/gang': 'g' } }), 'Replace', /one place together/],
   ])('%s', (_, pod, action, why) => {
-    if (why === undefined) expect(whyNotReplaced(pod, action)).toBeUndefined();
-    else expect(whyNotReplaced(pod, action)).toMatch(why);
+    const own = { ...rules(action === undefined ? {} : { action }), workload: job() };
+    if (why === undefined) expect(whyNotReplaced(pod, own)).toBeUndefined();
+    else expect(whyNotReplaced(pod, own)).toMatch(why);
+  });
+
+  describe('of a Job that is to be replaced', () => {
+    const work = controlled('batch/v1', 'Job');
+    const stays = (workload: MoveRules['workload'], action = 'Replace'): string | undefined =>
+      whyItStaysLost(work, { ...rules({ action }), workload }, 9e9)?.why;
+    const unseen = { apiVersion: 'batch/v1', kind: 'Job', metadata: { name: 'work' } };
+
+    test('goes where that makes another one while it is Terminating', () => {
+      expect(stays(job('TerminatingOrFailed'))).toBeUndefined();
+    });
+    test('stays where that makes none before it has ended, which nobody hears of, or is not known', () => {
+      expect(stays(job('Failed'))).toMatch(/^its Job makes no other one before .* \(podReplacementPolicy: Failed\)$/);
+      for (const one of [unseen, job('Other'), ownerProjection('batch/v1', 'Job')(unseen)])
+        expect(stays(one)).toMatch(/^it is not known whether its Job makes another one/);
+      expect(stays(job('Failed'), 'Hold')).toBe('its policy says Hold');
+    });
+    test('goes as soon as its virtual node is out of service: it is gone at once then', () => {
+      const OUT = { key: 'node.kubernetes.io/out-of-service', value: 'nodeshutdown', effect: 'NoSchedule' };
+      const member = placedMember({ reachable: false, mayBeLost: true, outOfService: new Map([['east', [OUT]]]) });
+      const own = { ...rules({ action: 'Replace' }), workload: job('Failed') };
+      expect(whyItStaysOutOfService(work, own, member, () => 0)).toBeUndefined();
+    });
+    test('goes out of a member that answers, for a taint or a drain: it ends there, and another one comes', () => {
+      const TAINT = { key: 'k', value: 'v', effect: 'NoExecute' };
+      const drained = new Map([['east', [{ key: 'spillway.dev/drain', value: '', effect: 'NoSchedule' }]]]);
+      const member = placedMember({ nodeTaints: new Map([['east', [TAINT]]]), drained });
+      for (const workload of [job('Failed'), unseen]) {
+        const own = { ...rules({}), workload };
+        expect(whyItStaysTainted(work, own, member, () => 0)).toBeUndefined();
+        expect(whyItStaysDrained(work, own, member)).toBeUndefined();
+      }
+      const lost = { ...member, reachable: false, mayBeLost: true };
+      const own = { ...rules({ action: 'Replace' }), workload: job('Failed') };
+      expect(whyItStaysTainted(work, own, lost, () => 0)).toMatchObject({ why: stays(job('Failed')) });
+      expect(whyItStaysDrained(work, own, lost)).toMatchObject({ why: stays(job('Failed')) });
+    });
   });
 
   test.each<[string, Pod, MoveRules, number, number | undefined | 'as long as that is so']>([

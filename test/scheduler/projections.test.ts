@@ -139,6 +139,10 @@ describe('ownerProjection', () => {
       expect(specOf(kind, { matchLabels: { app: 'web' }, matchExpressions: [app] })).toBeUndefined();
     },
   );
+  it('keeps of a Job whether it makes a pod before the former one has ended', () => {
+    const raw = { metadata: { name: 'work' }, spec: { podReplacementPolicy: 'Failed', template: {} } } as KubeObject;
+    expect(ownerProjection('batch/v1', 'Job')(raw)).toMatchObject({ spec: { podReplacementPolicy: 'Failed' } });
+  });
   it('keeps of that of a ReplicaSet by which it knows its template, too', () => {
     expect(specOf('ReplicaSet', { matchLabels: { app: 'web', ...hash }, matchExpressions: out })).toEqual({
       matchLabels: hash,

@@ -9,6 +9,7 @@ import { unhealthyAfterMs } from '../../descheduler/unhealthy-in-member.ts';
 import type { Pod } from '../../kube/core-v1.ts';
 import { controllerOf } from '../../kube/owner-references.ts';
 import type { Displacement } from '../../placement/better-place.ts';
+import type { TypedObject } from '../../placement/owner-chain.ts';
 import { stateRules } from '../../placement/preserved-state.ts';
 import { durationInWords, parseDuration } from '../../placement/duration.ts';
 import type { ExplainedCause, ExplainedFailover, ExplainedOwner } from './explained-policy.ts';
@@ -21,6 +22,8 @@ interface Owner {
   /** Kinds of workloads with such pods; undefined: all may have them. */
   readonly kinds: readonly string[] | undefined;
   readonly sample: Pod;
+  /** The Job; of others nothing more is asked. */
+  readonly job?: TypedObject;
 }
 
 /** In the order of docs/concepts/failover.md. */
@@ -30,7 +33,18 @@ const OWNERS: readonly Owner[] = [
     kinds: ['Deployment', 'ReplicaSet', 'ReplicationController'],
     sample: sampleOf('apps/v1', 'ReplicaSet'),
   },
-  { pods: 'Job', kinds: ['Job', 'CronJob'], sample: sampleOf('batch/v1', 'Job') },
+  {
+    pods: 'Job',
+    kinds: ['Job', 'CronJob'],
+    sample: sampleOf('batch/v1', 'Job'),
+    job: jobWith('TerminatingOrFailed'),
+  },
+  {
+    pods: 'Job with podReplacementPolicy: Failed',
+    kinds: ['Job', 'CronJob'],
+    sample: sampleOf('batch/v1', 'Job'),
+    job: jobWith('Failed'),
+  },
   { pods: 'StatefulSet', kinds: ['StatefulSet'], sample: sampleOf('apps/v1', 'StatefulSet') },
   { pods: 'any, with claims', kinds: undefined, sample: withClaims(sampleOf('apps/v1', 'ReplicaSet')) },
   { pods: 'gang', kinds: undefined, sample: ofGang(sampleOf('apps/v1', 'ReplicaSet')) },
@@ -56,11 +70,14 @@ export function explainFailover({ failover, resourceSelectors }: PlacementPolicy
   };
 }
 
-function explainedOwner({ pods, sample }: Owner, failover: Failover | undefined): ExplainedOwner {
+function explainedOwner(
+  { pods, sample, job = jobWith(undefined) }: Owner,
+  failover: Failover | undefined,
+): ExplainedOwner {
   const { action } = failover?.onMemberLost ?? {};
   if (purgeRules(failover).purgeMode === 'Never')
     return { pods, memberLost: NEVER, outOfService: NEVER, tainted: NEVER };
-  const lost = whyNotReplaced(sample, action);
+  const lost = whyNotReplaced(sample, { failover, workload: job });
   const tainted = whyNotMoved(sample);
   const fenced = action === 'Hold' ? 'the policy says Hold' : whyNotMadeAnew(sample);
   return {
@@ -147,6 +164,10 @@ function handedOnInWords(failover: Failover | undefined): string | null {
 function sampleOf(apiVersion: string, kind: string): Pod {
   const owner = { apiVersion, kind, name: 'x', uid: 'x', controller: true };
   return { metadata: { name: 'x', ownerReferences: [owner] }, spec: { containers: [] } };
+}
+
+function jobWith(podReplacementPolicy: string | undefined): TypedObject & { readonly spec: object } {
+  return { apiVersion: 'batch/v1', kind: 'Job', metadata: { name: 'x' }, spec: { podReplacementPolicy } };
 }
 
 function withClaims({ metadata, spec }: Pod): Pod {
