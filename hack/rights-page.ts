@@ -118,8 +118,9 @@ export function rightsPage(): string {
     '# Rights',
     '',
     'Every right that the manifests grant, and what it is for. Each line is tried on a real API server, and so is that it grants',
-    'nothing next to it: no other verb, no other namespace, no other name. All tests run with exactly these rights. What the',
-    'identities mean, and what somebody who steals one can do: [security](../security.md).',
+    'nothing next to it: no other verb, no other namespace, no other name. What the roles of each file must never allow by themselves',
+    'is written down apart from the files (`test/cluster/never.ts`), and tried with an identity that has nothing else. All tests run with',
+    'exactly these rights. What the identities mean, and what somebody who steals one can do: [security](../security.md).',
   ];
   for (const { title, about, files, roles } of GRANTS) {
     lines.push('', `## ${title}`, '', about, '', '| what | on | where | what for |', '|---|---|---|---|');

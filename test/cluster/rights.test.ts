@@ -1,12 +1,14 @@
 import { readFileSync } from 'node:fs';
+import PQueue from 'p-queue';
 import { parseAllDocuments } from 'yaml';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { startCluster } from '../../hack/cluster.ts';
 import type { Cluster } from '../../hack/cluster.ts';
 import { until } from '../../hack/until.ts';
 import { type Right, rightsOf } from '../../hack/rights.ts';
-import { GRANTS } from '../../hack/rights-page.ts';
+import { type Grant, GRANTS } from '../../hack/rights-page.ts';
 import { Workspace } from '../../hack/workspace.ts';
+import { NEVER, neverIn } from './never.ts';
 
 const MANAGER = 'system:serviceaccount:spillway-system:spillway-manager';
 const SCHEDULER = 'system:serviceaccount:spillway-system:spillway-scheduler';
@@ -63,6 +65,7 @@ beforeAll(async () => {
     .map((document) => document.toJS() as { kind: string; metadata: { name: string } })
     .filter(({ kind, metadata }) => kind.startsWith('Role') && metadata.name === 'spillway-kube-scheduler');
   await lent.apply(ownRole);
+  for (const grant of GRANTS) await whereOf(grant).apply(boundAlone(grant));
   await until('the kinds are served', async () => {
     await cluster.api.call('GET', '/apis/spillway.dev/v1alpha1/memberclusters');
     return true;
@@ -227,6 +230,71 @@ describe.each(HOLDINGS)('$what', ({ user, where, rights }) => {
     expect(questions.length).toBeGreaterThan(0);
     for (const question of questions) expect(await may(where(), user, question), question).toBe(false);
   });
+});
+
+/** Of a cluster where the roles are. */
+function whereOf({ files: [file = ''] }: Grant): Cluster {
+  return file.startsWith('member/') && file !== 'member/namespaced.yaml' ? cluster : lent;
+}
+
+/** Who has what that grant says, and nothing beside it. */
+const aloneWith = ({ files: [file] }: Grant): string => `alone-with:${file ?? ''}`;
+
+/** The bindings of a grant to its own roles, for {@link aloneWith} in the place of the account. */
+function boundAlone(grant: Grant): object[] {
+  const { files, roles = [] } = grant;
+  const subjects = [{ apiGroup: 'rbac.authorization.k8s.io', kind: 'User', name: aloneWith(grant) }];
+  const documents = (file: string): Binding[] =>
+    parseAllDocuments(manifest(file)).map((document) => document.toJS() as Binding);
+  const own = new Set([...files, ...roles].flatMap(documents).map(({ kind, metadata }) => `${kind} ${metadata.name}`));
+  return files
+    .flatMap(documents)
+    .filter(({ roleRef }) => roleRef !== undefined && own.has(`${roleRef.kind} ${roleRef.name}`))
+    .map(({ metadata, ...rest }) => ({
+      ...rest,
+      metadata: { ...metadata, name: `alone-with-${(files[0] ?? '').replaceAll('/', '-')}-${metadata.name}` },
+      subjects,
+    }));
+}
+
+interface Binding {
+  kind: string;
+  metadata: { name: string; namespace?: string };
+  roleRef?: { kind: string; name: string };
+}
+
+const reviews = new PQueue({ concurrency: 8 });
+
+/** Of these questions, those that are answered with yes. */
+async function allowedOf(where: Cluster, user: string, questions: readonly string[]): Promise<string[]> {
+  const answers = await Promise.all(
+    questions.map(async (question) =>
+      (await reviews.add(async () => await may(where, user, question))) ? [question] : [],
+    ),
+  );
+  return answers.flat();
+}
+
+it('of every grant it is written down what its roles never allow', () => {
+  expect(Object.keys(NEVER).sort()).toEqual(GRANTS.flatMap(({ files }) => files).sort());
+});
+
+// The manager has many of these at a time: what one of them allows too much another one may allow rightly.
+describe.each(GRANTS)('$title: its roles alone', (grant) => {
+  const user = aloneWith(grant);
+
+  it('allow what they say', async () => {
+    const questions = rightsOf(grant.files, grant.roles).flatMap(questionsOf);
+    expect(questions.length).toBeGreaterThan(0);
+    expect(await allowedOf(whereOf(grant), user, questions)).toEqual(questions);
+  });
+
+  it.each(grant.files.flatMap((file) => Object.entries(NEVER[file] ?? {})))(
+    'never allow what is written down (namespace: %j)',
+    async (namespace, lines) => {
+      expect(await allowedOf(whereOf(grant), user, neverIn(namespace, lines))).toEqual([]);
+    },
+  );
 });
 
 const manager = {
