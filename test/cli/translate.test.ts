@@ -6,7 +6,10 @@ import { parse, parseAllDocuments } from 'yaml';
 import { manifestObjects } from '../../src/cli/simulate/manifest-objects.ts';
 import { translations, type Translation } from '../../src/cli/translate/translation.ts';
 import { runProgram } from '../../src/cli/program.ts';
+import { policyWarnings } from '../../src/placement/policy-warnings.ts';
 import { OVERRIDERS } from '../fixtures/karmada.ts';
+import { cluster } from '../placement/fleet.ts';
+import { policy as policyOf } from '../placement/policies.ts';
 import { FakeTerminal } from './fake-terminal.ts';
 
 const DEPLOYMENT = { apiVersion: 'apps/v1', kind: 'Deployment', name: 'web' };
@@ -49,6 +52,28 @@ function placed(placement: object): {
 }
 
 const TO_EAST = { clusterNames: ['east'] };
+const TO_TWO = { clusterNames: ['east', 'west'] };
+/** What is said of each policy that has ill workloads moved. */
+const DECISION = ['spec.failover.application.decisionConditions', true];
+
+/** What becomes of one's `failover`, with what is said of it. */
+function failover(
+  spec: object,
+  clusterTolerations: object[] = [],
+): Pick<Translation, 'remarks' | 'problems'> & { made: Record<string, unknown> } {
+  const placement = { clusterAffinity: TO_TWO, clusterTolerations, replicaScheduling: divided({}) };
+  const { made, remarks, problems } = propagation({ placement, failover: spec });
+  const [policy] = made as unknown as { spec: { failover?: Record<string, unknown> } }[];
+  return { made: policy?.spec.failover ?? {}, remarks, problems };
+}
+
+/** What condition Consistent of a policy with such a `failover` says. */
+function warned(made: object): string[] {
+  const clusters = [cluster('local'), cluster('east'), cluster('west')];
+  const placement = { clusterAffinity: TO_TWO, replicaScheduling: {} };
+  return policyWarnings(policyOf('web', { resourceSelectors: [DEPLOYMENT], placement, failover: made }), clusters);
+}
+
 const divided = (more: object): object => ({ replicaSchedulingType: 'Divided', ...more });
 
 describe('placement of Karmada', () => {
@@ -287,24 +312,111 @@ describe('placement of Karmada', () => {
     const { made, problems, remarks } = propagation({
       placement: { clusterAffinity: TO_EAST },
       failover: {
-        application: { decisionConditions: { tolerationSeconds: 100_000 }, gracePeriodSeconds: 200_000 },
+        application: { decisionConditions: { tolerationSeconds: 100_000 } },
       },
     });
     expect(problems).toEqual([]);
     expect(made).toMatchObject([
-      {
-        spec: {
-          failover: {
-            application: { decisionConditions: { tolerationSeconds: 86_400 } },
-            cluster: { gracePeriodSeconds: 86_400 },
-          },
-        },
-      },
+      { spec: { failover: { application: { decisionConditions: { tolerationSeconds: 86_400 } } } } },
     ]);
     expect(remarks.map(({ field, lost }) => [field, lost])).toEqual([
+      DECISION,
       ['spec.failover.application.decisionConditions.tolerationSeconds', false],
-      ['spec.failover.application.gracePeriodSeconds', false],
     ]);
+  });
+
+  it.each([
+    [0, true],
+    [14, true],
+    [15, false],
+  ])('failover: of pods that are ill for %d s it is said whether longer is waited', (tolerationSeconds, isSaid) => {
+    const { remarks } = failover({ application: { decisionConditions: { tolerationSeconds } } });
+    const fields = remarks.map(({ field }) => field);
+    expect(fields.includes('spec.failover.application.decisionConditions.tolerationSeconds')).toBe(isSaid);
+  });
+
+  it('failover: how long Karmada keeps ill workloads beside new ones is no time of other moves', () => {
+    const { made, remarks, problems } = failover({
+      application: { decisionConditions: {}, purgeMode: 'Gracefully', gracePeriodSeconds: 60 },
+      cluster: { purgeMode: 'Directly' },
+    });
+    expect(made).toEqual({
+      onMemberLost: { action: 'ReplaceWhenFenced' },
+      application: { decisionConditions: {} },
+      cluster: { purgeMode: 'Directly' },
+    });
+    expect(problems).toEqual([]);
+    const grace = remarks.find(({ field }) => field === 'spec.failover.application.gracePeriodSeconds');
+    expect(grace).toMatchObject({ lost: true, says: expect.stringContaining('evicted at once') });
+    // So condition Consistent of what was made names no field that has no effect.
+    expect(warned(made)).toEqual([]);
+  });
+
+  it('failover: of lost members nothing is made elsewhere with Directly, as in Karmada, before somebody says that they are gone', () => {
+    const directly = { cluster: { purgeMode: 'Directly' } };
+    const lost = (more: object): object => ({ key: 'cluster.karmada.io/unreachable', operator: 'Exists', ...more });
+    const onMemberLost = (spec: object, ...clusterTolerations: object[]): unknown => {
+      const { made } = failover(spec, clusterTolerations);
+      expect(warned(made)).toEqual([]);
+      return made.onMemberLost;
+    };
+    const fenced = { action: 'ReplaceWhenFenced' };
+    expect(onMemberLost(directly)).toEqual(fenced);
+    expect(onMemberLost(directly, lost({ tolerationSeconds: 60 }))).toEqual(fenced);
+    expect(onMemberLost({ cluster: { purgeMode: 'Immediately' } })).toEqual(fenced);
+    expect(onMemberLost(directly, lost({}))).toEqual({ action: 'Hold' });
+    expect(onMemberLost({ cluster: {} })).toBeUndefined();
+    const [note] = failover(directly).remarks;
+    expect(note).toMatchObject({ field: 'spec.failover.cluster.purgeMode', lost: false });
+    expect(note?.says).toMatch(/Work.*ReplaceWhenFenced.*as soon as the old one is being deleted.*StatefulSet/);
+    expect(failover(directly, [lost({})]).remarks.at(-1)?.says).not.toContain('ReplaceWhenFenced');
+  });
+
+  it.each([[{}], [{ purgeMode: 'Gracefully' }]])(
+    'failover: what becomes of %j when no other pod is Ready in time',
+    (cluster) => {
+      const { remarks } = failover({ cluster });
+      expect(remarks).toMatchObject([
+        { field: 'spec.failover.cluster.purgeMode', lost: false, says: expect.stringContaining('onTimeout: Evict') },
+      ]);
+    },
+  );
+
+  it('failover: pods that do not get well leave their state to those of StatefulSets alone', () => {
+    const statePreservation = { rules: [{ aliasLabelName: 'example.com/ip', jsonPath: '{.podIP}' }] };
+    const { remarks } = failover({
+      application: { decisionConditions: {}, statePreservation },
+      cluster: { purgeMode: 'Directly', statePreservation },
+    });
+    const says = (part: string): string =>
+      remarks.find(({ field }) => field === `spec.failover.${part}.statePreservation`)?.says ?? '';
+    expect(says('application')).not.toContain('one replica');
+    expect(says('cluster')).toContain('one replica');
+  });
+
+  const BY_ROOM = divided({ weightPreference: { dynamicWeight: 'AvailableReplicas' } });
+  const SPREAD = [{ spreadByField: 'cluster', minGroups: 2 }];
+  const TIERS = [
+    { affinityName: 'a', ...TO_EAST, overflowAffinities: [{ affinityName: 'b', clusterNames: ['west'] }] },
+  ];
+  it.each<[string, object, string[]]>([
+    ['no division', {}, ['Eager']],
+    ['weights', { replicaScheduling: divided({}) }, ['Eager', 'divisionDrift']],
+    ['a division by room', { replicaScheduling: BY_ROOM }, ['Eager']],
+    ['groups', { spreadConstraints: SPREAD, replicaScheduling: BY_ROOM }, ['Eager', 'spreadViolation']],
+    [
+      'groups beside weights',
+      { spreadConstraints: SPREAD, replicaScheduling: divided({}) },
+      ['Eager', 'divisionDrift'],
+    ],
+    ['tiers', { clusterAffinities: TIERS, replicaScheduling: BY_ROOM }, ['Eager', 'kubectl spillway move']],
+  ])('names what moves pods after an edit of a policy with %s, and writes none of it', (_, placement, named) => {
+    const { made, remarks } = propagation({ placement, activationPreference: undefined });
+    expect(made).toMatchObject([{ spec: expect.not.objectContaining({ failover: expect.anything() }) }]);
+    const { says = '' } = remarks.find(({ field }) => field === 'spec.activationPreference') ?? {};
+    const all = ['Eager', 'divisionDrift', 'spreadViolation', 'repatriate', 'kubectl spillway move'];
+    expect(all.filter((one) => says.includes(one))).toEqual(named);
+    expect(propagation({ placement }).remarks.map(({ field }) => field)).not.toContain('spec.activationPreference');
   });
 
   it('failover: of pods that do not get well, and of clusters', () => {
@@ -339,8 +451,6 @@ describe('placement of Karmada', () => {
             },
             cluster: {
               purgeMode: 'Directly',
-              gracePeriodSeconds: 60,
-              onTimeout: 'Evict',
               statePreservation: { rules: [{ aliasLabelName: 'example.com/ip', jsonPath: '{.podIP}' }] },
             },
           },
@@ -349,10 +459,13 @@ describe('placement of Karmada', () => {
     ]);
     expect(problems).toEqual([]);
     expect(remarks.map(({ field, lost }) => [field, lost])).toEqual([
+      DECISION,
       ['spec.failover.application.purgeMode', false],
+      ['spec.failover.application.gracePeriodSeconds', true],
       ['spec.failover.application.statePreservation.rules[1]', true],
       ['spec.failover.application.statePreservation.rules[2]', true],
       ['spec.failover.application.statePreservation', false],
+      ['spec.failover.cluster.purgeMode', false],
       ['spec.failover.cluster.statePreservation', false],
     ]);
   });
@@ -366,7 +479,10 @@ describe('placement of Karmada', () => {
     const [policy] = made as unknown as { spec: { failover: unknown } }[];
     expect(policy?.spec.failover).toEqual({ application: { decisionConditions: { tolerationSeconds: 120 } } });
     expect(problems).toEqual([]);
-    expect(remarks.map(({ field, lost }) => [field, lost])).toEqual([['spec.failover.application.purgeMode', true]]);
+    expect(remarks.map(({ field, lost }) => [field, lost])).toEqual([
+      DECISION,
+      ['spec.failover.application.purgeMode', true],
+    ]);
     const both = propagation({
       placement: { clusterAffinity: TO_EAST },
       failover: { application, cluster: { purgeMode: 'Gracefully' } },

@@ -2,8 +2,11 @@ import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
 import { openApiSchema, type SchemaNode } from '../../src/api/crd.ts';
+import { CLUSTER_DEFAULTS } from '../../src/api/failover.ts';
 import { KINDS } from '../../src/api/kinds.ts';
 import { parsePlacementPolicy } from '../../src/api/placement-policy.ts';
+import { managerConfigSchema } from '../../src/config.ts';
+import { replacedAfterMs } from '../../src/descheduler/member-lost.ts';
 import type { KubeObject } from '../../src/kube/object.ts';
 import { compilePolicy } from '../../src/placement/policy-selection.ts';
 
@@ -92,6 +95,21 @@ describe('the page about Karmada', () => {
     expect(PROPAGATION.filter((field) => !isTold(field))).toEqual([]);
     const overriders = rows('Overrides').flatMap(({ karmada }) => karmada);
     expect([...OVERRIDERS, 'plaintext'].filter((name) => !overriders.includes(`overriders.${name}[]`))).toEqual([]);
+  });
+
+  it('Failover: names fields that there are, and defaults as they are', () => {
+    const section = PAGE.slice(PAGE.indexOf('\n## Failover\n') + 1).split('\n## ')[0] ?? '';
+    const fields = [...section.matchAll(/`((?:failover\.)?(?:onMemberLost|onUnschedulable|cluster)\.(?!karmada)\w+)/g)];
+    const paths = fields.map(([, path = '']) => `spec.failover.${path.replace('failover.', '')}`);
+    expect(new Set(paths).size).toBeGreaterThan(4);
+    expect(paths.filter((path) => !has(schemaOf('PlacementPolicy'), path))).toEqual([]);
+    const { movesPerSecond, movesPerSecondPerMember } = managerConfigSchema.parse({}).descheduler;
+    expect(section).toMatch(new RegExp(`descheduler\\.movesPerSecond\`\\][^ ]* ${movesPerSecond} `));
+    expect(section).toContain(`\`descheduler.movesPerSecondPerMember\` ${movesPerSecondPerMember},`);
+    const minutes = replacedAfterMs({ failover: undefined }) / 60_000;
+    expect(section).toContain(`when their member has been lost for ${minutes} minutes`);
+    expect(PAGE).toContain(`[replaced when their member has been lost for ${minutes} minutes](#failover)`);
+    expect(section).toContain(`\`failover.cluster.gracePeriodSeconds\` of each policy, ${CLUSTER_DEFAULTS.gracePeriodSeconds} by default`);
   });
 
   it('shows a policy that is accepted, and divides as the one of Karmada', () => {

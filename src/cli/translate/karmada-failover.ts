@@ -14,39 +14,71 @@ export function failoverFrom(
   lostMember: LostMemberRule,
   remarks: Remarks,
 ): JsonRecord | undefined {
-  const application = from?.within('application');
   const cluster = from?.within('cluster');
-  const decision = application?.within('decisionConditions');
-  const tolerationSeconds = decision && withinADay(decision, 'tolerationSeconds', remarks);
-  const [ofPods, ofClusters] = [purgeMode(application), purgeMode(cluster)];
-  if (ofPods !== undefined && ofPods !== 'Never' && application !== undefined)
-    remarks.differs(application.of('purgeMode'), 'pods that do not get well are evicted at once');
-  if (ofPods === 'Never' && application !== undefined)
-    remarks.lost(
-      application.of('purgeMode'),
-      'there others are made beside pods that do not get well, and a person removes these; here such pods are evicted at once, and others come in their place. cluster.purgeMode: Never would keep them, and stop every other move, too',
-    );
-  const gracePeriodSeconds = application && withinADay(application, 'gracePeriodSeconds', remarks);
-  const [stateOfPods, stateOfClusters] = [statePreservation(application, remarks), statePreservation(cluster, remarks)];
-  for (const part of [decision, application, cluster, from]) part?.end();
+  const application = applicationFrom(from?.within('application'), remarks);
+  const ofClusters = clusterPurgeMode(cluster, lostMember, remarks);
+  const stateOfClusters = statePreservation(cluster, 'of a StatefulSet or a workload with one replica', remarks);
+  for (const part of [cluster, from]) part?.end();
   const found = given({
-    onMemberLost: onMemberLost(lostMember, remarks),
-    application:
-      application === undefined
-        ? undefined
-        : given({ decisionConditions: given({ tolerationSeconds }), statePreservation: stateOfPods }),
+    onMemberLost: onMemberLost(lostMember, ofClusters, remarks),
+    application,
     cluster:
-      ofClusters === undefined && gracePeriodSeconds === undefined && stateOfClusters === undefined
+      ofClusters === undefined && stateOfClusters === undefined
         ? undefined
-        : given({
-            purgeMode: ofClusters,
-            gracePeriodSeconds,
-            // There the old pods end when the time is over, whether there are others or not.
-            onTimeout: gracePeriodSeconds === undefined ? undefined : 'Evict',
-            statePreservation: stateOfClusters,
-          }),
+        : given({ purgeMode: ofClusters, statePreservation: stateOfClusters }),
   });
   return Object.keys(found).length === 0 ? undefined : found;
+}
+
+function applicationFrom(from: Fields | undefined, remarks: Remarks): JsonRecord | undefined {
+  if (from === undefined) return undefined;
+  remarks.lost(
+    from.of('decisionConditions'),
+    'here pods are moved one by one, and each only while another one of its revision is well in another cluster: what has one replica, or is in one cluster only, stays where it is; kubectl spillway move moves it',
+  );
+  const decision = from.within('decisionConditions');
+  const tolerationSeconds = decision && withinADay(decision, 'tolerationSeconds', remarks);
+  if (decision !== undefined && typeof tolerationSeconds === 'number' && tolerationSeconds < LEAST_S)
+    remarks.differs(decision.of('tolerationSeconds'), `${LEAST_S} seconds are waited at least`);
+  const mode = purgeMode(from);
+  if (mode === 'Never')
+    remarks.lost(
+      from.of('purgeMode'),
+      'there others are made beside pods that do not get well, and a person removes these; here such pods are evicted at once, and others come in their place. cluster.purgeMode: Never would keep them, and stop every other move, too',
+    );
+  else if (mode !== undefined)
+    remarks.differs(
+      from.of('purgeMode'),
+      `pods that do not get well are evicted at once${mode === 'Directly' ? `, and ${TWO_AT_ONCE}` : ''}`,
+    );
+  if (from.take('gracePeriodSeconds') !== undefined)
+    remarks.lost(
+      from.of('gracePeriodSeconds'),
+      'there the old workload stays for so long while the new one is not healthy; here pods that do not get well are evicted at once, so there is nothing to wait for. failover.cluster.gracePeriodSeconds is for all moves but these',
+    );
+  const state = statePreservation(from, 'of a StatefulSet', remarks);
+  for (const part of [decision, from]) part?.end();
+  return given({ decisionConditions: given({ tolerationSeconds }), statePreservation: state });
+}
+
+/** How the end of one and the beginning of the next meet where nothing is made first. */
+const TWO_AT_ONCE =
+  'a ReplicaSet makes the next pod as soon as the old one is being deleted, so two may run for its grace period; where they must not, use a StatefulSet';
+
+function clusterPurgeMode(from: Fields | undefined, lostMember: LostMemberRule, remarks: Remarks): string | undefined {
+  const mode = purgeMode(from);
+  if (from === undefined || mode === 'Never') return mode;
+  const waits =
+    lostMember === 'stays'
+      ? ''
+      : ': so failover.onMemberLost.action is ReplaceWhenFenced here, which waits for the word of an administrator and for no time';
+  remarks.differs(
+    from.of('purgeMode'),
+    mode === 'Directly'
+      ? `there nothing is made elsewhere before the old Work is gone, which it is not as long as its cluster does not answer${waits}. Out of a member that answers ${TWO_AT_ONCE}`
+      : 'when no other pod is Ready within failover.cluster.gracePeriodSeconds, the old one stays; with onTimeout: Evict it ends, as in Karmada. Another one is made first for Ready pods of Deployments only',
+  );
+  return mode;
 }
 
 function purgeMode(from: Fields | undefined): string | undefined {
@@ -54,8 +86,9 @@ function purgeMode(from: Fields | undefined): string | undefined {
   return mode === undefined ? undefined : (PURGE_MODES[mode] ?? mode);
 }
 
-/** The longest that a rule can say. */
+/** The longest that a rule can say, and the shortest time that counts whatever it says. */
 const LONGEST_S = 86_400;
+const LEAST_S = 15;
 
 function withinADay(from: Fields, name: string, remarks: Remarks): unknown {
   const value = from.take(name);
@@ -66,9 +99,11 @@ function withinADay(from: Fields, name: string, remarks: Remarks): unknown {
 
 const CUT = `is cut to ${LONGEST_S} seconds, a day, the longest there is`;
 
-function onMemberLost(rule: LostMemberRule, remarks: Remarks): JsonRecord | undefined {
-  if (rule === undefined) return undefined;
+function onMemberLost(rule: LostMemberRule, ofClusters: string | undefined, remarks: Remarks): JsonRecord | undefined {
   if (rule === 'stays') return { action: 'Hold' };
+  // Until somebody takes the dead cluster out there is no other one in Karmada, however long it was tolerated.
+  if (ofClusters === 'Directly') return { action: 'ReplaceWhenFenced' };
+  if (rule === undefined) return undefined;
   if (rule.after > LONGEST_S)
     remarks.differs(
       'spec.placement.clusterTolerations',

@@ -1,5 +1,6 @@
-import { listOf, recordOf, textOf, type JsonRecord } from '../../kube/json-fields.ts';
+import { listOf, textOf, type JsonRecord } from '../../kube/json-fields.ts';
 import { Fields, given } from './fields.ts';
+import { activationRemark, hasStaticWeights } from './karmada-activation.ts';
 import { failoverFrom, type LostMemberRule } from './karmada-failover.ts';
 import type { Remarks } from './remarks.ts';
 import { clustersIn, membersOnly, placesIn, selectorsOfWorkloads } from './selectors.ts';
@@ -35,11 +36,7 @@ export function placementSpec(spec: Fields, remarks: Remarks): JsonRecord | unde
   const scheduler = textOf(spec.take('schedulerName')) ?? 'default-scheduler';
   if (scheduler !== 'default-scheduler')
     remarks.lost(spec.of('schedulerName'), `name ${scheduler} in the pods, if the host has such a scheduler`);
-  if (spec.take('activationPreference') !== 'Lazy')
-    remarks.differs(
-      spec.of('activationPreference'),
-      'an edited policy moves nothing that runs, as with Lazy; for what Karmada does without it set failover.activation: Eager',
-    );
+  activationRemark(spec, placed.placement, remarks);
   const priority = spec.take('priority');
   spec.end();
   if (resourceSelectors === undefined) {
@@ -99,12 +96,6 @@ function singleAffinity(from: Fields): JsonRecord {
   const one = placesIn(from);
   from.end();
   return one;
-}
-
-/** Karmada takes weights that are not said for equal ones, and those of a list for what they are, unless room decides. */
-function hasStaticWeights(replicaScheduling: JsonRecord | undefined): boolean {
-  if (replicaScheduling === undefined || replicaScheduling['replicaDivisionPreference'] === 'Aggregated') return false;
-  return recordOf(replicaScheduling['weightPreference'])?.['dynamicWeight'] === undefined;
 }
 
 /** Taints that Karmada puts on a Cluster by itself. For the first one a rule of failover stands here, for the second one nothing. */

@@ -4,8 +4,12 @@ import { parseJsonPath } from '../../kube/json-path.ts';
 import type { Fields } from './fields.ts';
 import type { Remarks } from './remarks.ts';
 
-/** `statePreservation` of a part of `failover`: the rules that mean something here; undefined: none. */
-export function statePreservation(part: Fields | undefined, remarks: Remarks): JsonRecord | undefined {
+/**
+ * `statePreservation` of a part of `failover`: the rules that mean something here; undefined: none.
+ *
+ * @param whose pods that are given what the one before showed.
+ */
+export function statePreservation(part: Fields | undefined, whose: string, remarks: Remarks): JsonRecord | undefined {
   const from = part?.within('statePreservation');
   if (from === undefined) return undefined;
   const rules = new Map<unknown, JsonRecord>();
@@ -24,7 +28,7 @@ export function statePreservation(part: Fields | undefined, remarks: Remarks): J
   remarks.differs(
     from.path,
     'its paths are read from the status of the pod that is moved, and not from that of its workload, which stays on this cluster with all its status; the labels are on the pod that comes in its place, ' +
-      'of a StatefulSet or a workload with one replica. A path that finds nothing hands nothing on, and holds up no move',
+      `${whose}. A path that finds nothing hands nothing on, and holds up no move`,
   );
   return { rules: kept.slice(0, MOST_STATE_RULES) };
 }
