@@ -56,12 +56,10 @@ export interface DryRunFlags {
   dryRun: DryRun;
 }
 
-export function dryRunFlag(command: Command): Command {
+/** @param does what the verb does then. */
+export function dryRunFlag(command: Command, does = 'only show what would be done'): Command {
   return command.addOption(
-    new Option(
-      '--dry-run <mode>',
-      'only show what would be done: client (send nothing) or server (let the API server judge it)',
-    )
+    new Option('--dry-run <mode>', `${does}: client (send nothing) or server (let the API server judge it)`)
       .choices(['none', 'client', 'server'])
       .default('none'),
   );

@@ -26,6 +26,8 @@ import { inWords, type Viewer } from './viewer.ts';
 import { waitFor } from './wait-for.ts';
 import { workloadNamed } from './workload-arguments.ts';
 
+const NOT_REHEARSED =
+  'note: nothing is moved, and which pods would be is not said here; see docs/concepts/failover.md#rebalancing-on-demand';
 /** Of what is said of workloads that are waited for, in bytes. */
 const LONGEST_LINE = 2000;
 
@@ -42,13 +44,18 @@ export function addRebalance(program: Command, cli: Cli): void {
     .summary('move pods of workloads to where they would go if they came now, once')
     .description(
       'Makes a WorkloadRebalancer: home to an earlier tier, by the weights of today, out of clusters that the policy does not choose any more. One pod of ' +
-        'a workload moves at a time, as its policy has moves. With --wait it ends with 5 when pods of a workload could not be moved.',
+        'a workload moves at a time, as its policy has moves. With --wait it ends with 5 when pods of a workload could not be moved. ' +
+        'Which pods would move --dry-run does not say: with descheduler.dryRun in the configuration of the manager a WorkloadRebalancer moves nothing, and Events ' +
+        'MoveWanted tell of each pod. failover.dryRun of a policy does not hold one back.',
     )
     .argument('<workload...>', 'such as deployment/web')
     .option('--wait', 'wait until it is over, and tell what became of each workload')
     .option('--timeout <seconds>', 'how long to wait', seconds, 3600)
     .option('--ttl <seconds>', 'the WorkloadRebalancer is deleted so long after it is over', seconds, 3600);
-  dryRunFlag(namespaceFlags(clusterFlags(command))).action(
+  dryRunFlag(
+    namespaceFlags(clusterFlags(command)),
+    'make no WorkloadRebalancer, only say that one would be made',
+  ).action(
     async (workloads: string[], flags: Flags) =>
       await cli.withHost(flags, async (host) => await rebalance(cli, host, workloads, flags)),
   );
@@ -78,6 +85,7 @@ async function rebalance(cli: Cli, host: Viewer, texts: readonly string[], flags
     });
   }
   cli.terminal.out(`workloadrebalancer.spillway.dev/${name} created${dryRunWords(flags.dryRun)}\n`);
+  if (flags.dryRun !== 'none') cli.terminal.note(NOT_REHEARSED);
   if (flags.wait !== true || flags.dryRun !== 'none') return EXIT.ok;
   const look = async () => {
     const { status = {} } = await host.get<WorkloadRebalancer>(WORKLOAD_REBALANCERS, { name });

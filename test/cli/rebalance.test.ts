@@ -30,6 +30,17 @@ afterEach(async () => {
   rmSync(folder, { recursive: true });
 });
 
+it.each(['client', 'server'])('does not pretend that a dry run on the %s says what would be moved', async (mode) => {
+  const terminal = new FakeTerminal();
+  const words = ['rebalance', '-n', 'shop', '--kubeconfig', join(folder, 'config'), 'deploy/web', '--dry-run', mode];
+  expect(await runProgram(words, terminal)).toBe(0);
+  expect(terminal.stdout).toMatch(/^workloadrebalancer\.spillway\.dev\/web-\w+ created \((server )?dry run\)\n$/);
+  expect(terminal.notes.join('\n')).toContain('which pods would be is not said here');
+  const help = new FakeTerminal();
+  await runProgram(['rebalance', '--help'], help);
+  expect(help.stdout).not.toContain('only show what would be done');
+});
+
 it('says why pods are not moved that it waits for, once for all workloads', async () => {
   const message = 'all moves are stopped (INC-7: \u001b[31mAnna)';
   const observedWorkloads = ['web', 'api'].map((name) => ({
