@@ -225,7 +225,7 @@ describe('the policy says', () => {
       m
         .evictions()
         .map(({ objectRef }) => objectRef?.name)
-        .toSorted(),
+        .toSorted((a = '', b = '') => a.localeCompare(b)),
     ).toEqual(names.toSorted());
     // None of them was released.
     expect(m.writes('patch').filter(({ objectRef }) => names.includes(objectRef?.name ?? ''))).toEqual([]);
