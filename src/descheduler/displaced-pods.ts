@@ -81,7 +81,7 @@ export class DisplacedPods {
   }
 
   #recheck(live: Pod, from: string, strategy: Displacement): Recheck {
-    const { placed, records } = this.#o;
+    const { placed, mover, records } = this.#o;
     if (placed.clusterOf(live.spec.nodeName ?? '') !== from || isFinished(live)) return 'notWanted';
     if (silentMembers(placed.members()).has(from)) return 'notWanted';
     const { workload, replicas, failover } = placed.rulesOf(live);
@@ -90,8 +90,9 @@ export class DisplacedPods {
     const own = whyNotMovedAtWill(live);
     if (own !== undefined) return { why: own };
     const there = placed.ofWorkload(ownerKeyOf(workload)).filter(isActive);
-    // One is on its way, or does not run well: it will be looked at again.
-    if (there.length < (replicas ?? 0) || !there.every(isReady)) return 'notWanted';
+    // One is on its way, be it that the caches do not show it yet, or does not run well: it will be looked at again.
+    const areAllWell = there.every((pod) => isReady(pod) && !mover.wasSent(pod));
+    if (there.length < (replicas ?? 0) || !areAllWell) return 'notWanted';
     if (records.leftLately(workload, 'UnhealthyInMember').has(better.cluster))
       return { why: `pods of its workload were not well in ${clusterInWords(better.cluster)} within the last hour` };
     const count = records.withinAnHour(workload, STRATEGIES);

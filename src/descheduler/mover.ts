@@ -6,6 +6,7 @@ import type { Pod } from '../kube/core-v1.ts';
 import type { EventRecorder } from '../kube/event-recorder.ts';
 import { atMost } from '../kube/lru-limit.ts';
 import { controllerKeyOf } from '../kube/owner-references.ts';
+import { CAUGHT_UP_MS } from '../kube/reflector-timings.ts';
 import { PODS } from '../kube/resource.ts';
 import { evict, patch } from '../kube/verbs.ts';
 import { evictionRefusal, heldByHost, mayBeDone, REFUSED_MS } from './eviction-refusal.ts';
@@ -37,8 +38,6 @@ const SLOW_MS = 1_000;
 const SLOW_RESTS = 20;
 /** Between two rehearsals of the same move (ms). */
 const DRY_RUN_MS = 60_000;
-/** Most time the caches need to show an eviction (ms). */
-const CAUGHT_UP_MS = 30_000;
 /** How long a pod is held by default: the caches show what was read live by then (ms). */
 const SHOWN_MS = 2_000;
 /** Retry delay while the most allowed pods of its ReplicaSet are being replaced (ms). */
@@ -82,7 +81,7 @@ export class Mover {
   readonly fuse: MovesFuse;
   readonly #o: MoverOptions;
   /** UIDs of evicted pods, until the caches must show the eviction. */
-  readonly #sent = new LRUCache<string, true>({ ...atMost(REMEMBERED), ttl: CAUGHT_UP_MS });
+  readonly #sent: LRUCache<string, true>;
   /** By UID, when a held pod, or one of that controller, may be tried again (monotonic ms). */
   readonly #restsUntil = new LRUCache<string, number>(atMost(REMEMBERED));
   /** The same of one that was given back, while its member is not lost. */
@@ -99,6 +98,8 @@ export class Mover {
 
   constructor(options: MoverOptions) {
     this.#o = options;
+    const perf = { now: options.monotonic };
+    this.#sent = new LRUCache({ ...atMost(REMEMBERED), ttl: CAUGHT_UP_MS, ttlResolution: 0, perf });
     this.underWay = new MovesUnderWay(options.monotonic);
     this.#rights = new MissingRights(options);
     this.#live = new LivePods(options.host, this.#rights);

@@ -2,9 +2,7 @@ import { releasedFrom, TEMPLATE_HASH } from '../api/released.ts';
 import type { Pod } from '../kube/core-v1.ts';
 import { keyFor } from '../kube/object.ts';
 import { controllerOf } from '../kube/owner-references.ts';
-
-/** For the caches to show a release, in ms. */
-const CAUGHT_UP_MS = 30_000;
+import { CAUGHT_UP_MS } from '../kube/reflector-timings.ts';
 
 type Release = {
   readonly setKey: string;

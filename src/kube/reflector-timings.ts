@@ -42,6 +42,12 @@ export const DEFAULT_TIMINGS: ReflectorTimings = {
 };
 
 /**
+ * By then caches show what was written, or it is known that they do not (ms): a watch that died without a word is given up, and the next one has begun
+ * and brings what was missed, or is found to bring nothing.
+ */
+export const CAUGHT_UP_MS = DEFAULT_TIMINGS.silenceMs + DEFAULT_TIMINGS.startMs + DEFAULT_TIMINGS.proofSeconds * 1_000;
+
+/**
  * An outage counts as so many failures, however long it is: 2 to 6 s after its end watches go on. So does what comes right after it, as
  * from an API server that refuses everybody until it knows the rights.
  */

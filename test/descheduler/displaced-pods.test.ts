@@ -41,6 +41,9 @@ class World {
   failover: Failover = { repatriate: { after: '5m' } };
   now = 0;
   isReady = true;
+  /** Caches show no pod that goes, nor one that comes. */
+  isFrozen = false;
+  readonly #sent = new Set<string>();
   controller = { apiVersion: 'apps/v1', kind: 'ReplicaSet' };
   /** Clusters whose manager cannot vouch for what the host shows of their pods. */
   silent: string[] = [];
@@ -72,7 +75,7 @@ class World {
       },
       mover: {
         read: async (pod) => await Promise.resolve(pod),
-        wasSent: () => false,
+        wasSent: ({ metadata }) => this.#sent.has(metadata.name),
         restMs: () => 0,
         keeps: () => false,
         move: async (wanted) => await Promise.resolve(this.#move(wanted)),
@@ -110,6 +113,8 @@ class World {
     const { name } = pod.metadata;
     this.moves = withMove(this.moves, { strategy, from, pod: name, message: '' }, this.now);
     this.moved.push({ at: this.now, from, strategy });
+    this.#sent.add(name);
+    if (this.isFrozen) return 'moved';
     this.fleet.pods = this.fleet.pods.filter(({ uid }) => uid !== name);
     this.fleet.place();
     return 'moved';
@@ -131,6 +136,14 @@ class World {
 }
 
 describe('pods that would be elsewhere if they came now', () => {
+  test('none follows one that was told to go while the caches do not show what became of it', async () => {
+    const world = new World(HOME_FIRST, { home: 2, away: 9 });
+    world.fleet.room['home'] = 6;
+    world.isFrozen = true;
+    await world.pass(10 * MINUTE_MS);
+    expect(world.moved).toHaveLength(1);
+  });
+
   test('go home one by one once that has had room for as long as the policy says', async () => {
     const world = new World(HOME_FIRST, { home: 2, away: 9 });
     world.fleet.room['home'] = 4;

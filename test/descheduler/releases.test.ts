@@ -11,6 +11,7 @@ import { costPatch, giveBackPatch, releasePatch } from '../../src/descheduler/re
 import { releaseSteps } from '../../src/descheduler/release-turns.ts';
 import { Releases } from '../../src/descheduler/releases.ts';
 import type { Pod } from '../../src/kube/core-v1.ts';
+import { CAUGHT_UP_MS } from '../../src/kube/reflector-timings.ts';
 
 const NOW = Date.parse('2026-01-01T01:00:00Z');
 const RULES = { purgeMode: 'Gracefully', gracePeriodSeconds: 600, onTimeout: 'GiveBack' } as const;
@@ -612,7 +613,7 @@ test('releases are known from when they are sent, and from what stands on pods',
   expect(releases.seen(before)).toBe('set');
   expect([releases.has('set'), releases.total]).toEqual([false, 0]);
   releases.sent(pod('b', READY), 'set');
-  now = 30_000;
+  now = CAUGHT_UP_MS;
   // It never was.
   expect(releases.seen(pod('b', READY))).toBe('set');
   releases.seen(out('c', 0, 3));
@@ -661,10 +662,10 @@ test("a pod that is given back is its ReplicaSet's, and none is released meanwhi
   // Never adopted: the ReplicaSet is gone, or does not choose it.
   releases.seen(out('a', 0, 3));
   releases.seen(waiting);
-  now = 29_999;
+  now = CAUGHT_UP_MS - 1;
   releases.seen(waiting);
   expect(releases.count('set')).toBe(1);
-  now = 30_000;
+  now = CAUGHT_UP_MS;
   // It stands in nobody's way any more, and is known until somebody has looked whose it is.
   expect([releases.count('set'), releases.givenBack('set'), releases.has('set')]).toEqual([0, [], true]);
   expect(releases.unadopted('set')).toMatchObject([{ pod: waiting, replicaSet: 'web-7d' }]);
@@ -672,13 +673,13 @@ test("a pod that is given back is its ReplicaSet's, and none is released meanwhi
   expect([releases.has('set'), releases.total]).toEqual([false, 0]);
 });
 
-test('a release whose request got lost stands in the way of others for half a minute, though nothing is heard of the pod', () => {
+test('a release whose request got lost stands in the way of others until the caches must show it, though nothing is heard of the pod', () => {
   let now = 0;
   const releases = new Releases(() => now);
   releases.sent(pod('a', READY), 'set');
-  now = 29_999;
+  now = CAUGHT_UP_MS - 1;
   expect([releases.count('set'), releases.has('set')]).toEqual([1, true]);
-  now = 30_000;
+  now = CAUGHT_UP_MS;
   expect([releases.count('set'), releases.has('set'), releases.total]).toEqual([0, false, 0]);
   // It was done after all, and is seen late.
   expect(releases.seen(out('a', 30, 3))).toBe('set');
