@@ -13,6 +13,8 @@ import type { Recheck, WantedMove } from './wanted-move.ts';
 const LOOK_MS = 2_000;
 /** Retry delay for a pod that fits in no other cluster (ms). */
 const NO_PLACE_MS = 15_000;
+/** So long after its grace period one that made way and has yet to end is waited for, as places are kept for the next ones (ms). */
+const ENDED_MS = 300_000;
 
 export interface RefusedInMemberOptions {
   placed: PlacedPods;
@@ -81,13 +83,15 @@ export class RefusedInMember {
     return refusal?.triesNext === true ? [{ pod, uid: pod.metadata.uid ?? '', refusal }] : [];
   }
 
-  /** It has no node, or made way and is not gone. */
+  /** It has no node, or made way and is not gone: one in a member that does not answer, or on a node that is dead, may end for days. */
   #isUnderWay(pod: Pod): boolean {
-    const { placed, mover } = this.#o;
+    const { placed, mover, clock } = this.#o;
     const { deletionTimestamp } = pod.metadata;
     const { nodeName = '' } = pod.spec;
     if (isFinished(pod)) return false;
     if (deletionTimestamp === undefined) return nodeName === '' || mover.wasSent(pod);
+    // That time has the grace period in it.
+    if (clock() >= Date.parse(deletionTimestamp) + ENDED_MS) return false;
     return nodeName !== '' && placed.clusterOf(nodeName) !== LOCAL && pod.status?.phase === 'Pending';
   }
 

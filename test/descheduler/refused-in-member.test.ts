@@ -108,6 +108,23 @@ describe('with TryNext', () => {
     expect(room.evictions()).toEqual([]);
   });
 
+  test('nor while such as made way have yet to end, for five minutes from when they should have', async () => {
+    const ending = await room.run(set, { west: 3 });
+    const metadata = { deletionTimestamp: new Date(room.now - 200_000).toISOString(), deletionGracePeriodSeconds: 30 };
+    for (const name of ending)
+      room.api.edit(`/api/v1/namespaces/shop/pods/${name}`, { metadata, status: { phase: 'Pending' } });
+    const { pods } = room.process.view;
+    await room.seen('they end', () =>
+      ending.every((name) => pods.get(`shop/${name}`)?.metadata.deletionTimestamp !== undefined),
+    );
+    await refuse(2);
+    await whenAvoided();
+    const began = room.now;
+    for (; room.evictions().length === 0 && room.now - began < 600_000; room.now += 20_000) await resync();
+    expect(room.evictions()).toHaveLength(2);
+    expect(room.now - began).toBe(120_000);
+  });
+
   test('what was evicted counts until the caches show it', async () => {
     await refuse(5);
     await whenAvoided();
