@@ -1,3 +1,4 @@
+import { isActive } from '../api/pod-phase.ts';
 import type { Pod } from '../kube/core-v1.ts';
 import { clusterInWords } from '../api/cluster.ts';
 import type { Migrating } from '../placement/migrating.ts';
@@ -50,7 +51,9 @@ export function migrationStep(pods: readonly MigratedPod[], from: string, wanted
   const unplaced = pods.filter(({ cluster }) => cluster === undefined).length;
   const owned = pods.filter(({ isLeaving }) => !isLeaving);
   const missing = Math.max(0, (wanted ?? 0) - owned.length);
-  const alone = moving.length > 0 ? undefined : left.find((one) => !one.surges && mayGoAlone(one, owned, wanted));
+  // One that is being deleted may be so for days, on a node that is dead: that as many others are there as are wanted is asked of each.
+  const isOneGoing = moving.some(({ pod }) => isActive(pod));
+  const alone = isOneGoing ? undefined : left.find((one) => !one.surges && mayGoAlone(one, owned, wanted));
   return {
     moves: left.filter((one) => one.surges || one === alone).map(({ pod }) => pod),
     stays,

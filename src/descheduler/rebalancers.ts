@@ -4,7 +4,7 @@ import {
   type WorkloadRebalancer,
   type WorkloadReference,
 } from '../api/workload-rebalancer.ts';
-import { isFinished } from '../api/pod-phase.ts';
+import { isActive, isFinished } from '../api/pod-phase.ts';
 import type { KubeClient } from '../kube/client.ts';
 import type { Pod } from '../kube/core-v1.ts';
 import { isReady } from '../kube/conditions.ts';
@@ -232,15 +232,16 @@ export class Rebalancers {
     return this.#o.placed.ofWorkload(workloadKey).filter((pod) => !isFinished(pod));
   }
 
-  /** All are there and Ready, and none is on its way. */
+  /**
+   * All are there and Ready, and none is on its way. One that is being deleted may be so for days, in a member that does not answer: as many as are
+   * wanted have to be there beside it, and that is all.
+   */
   #areAllWell(pods: readonly Pod[]): boolean {
     const { placed, mover } = this.#o;
     const [first] = pods;
-    const wanted = first === undefined ? 0 : (placed.rulesOf(first).replicas ?? pods.length);
-    return (
-      pods.length >= wanted &&
-      pods.every((pod) => pod.metadata.deletionTimestamp === undefined && isReady(pod) && !mover.wasSent(pod))
-    );
+    const wanted = first === undefined ? 0 : (placed.rulesOf(first).replicas ?? 0);
+    const there = pods.filter(isActive);
+    return there.length >= wanted && there.every((pod) => isReady(pod) && !mover.wasSent(pod));
   }
 
   #sightsOf({ metadata }: WorkloadRebalancer): Looks['sights'] {

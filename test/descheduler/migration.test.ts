@@ -18,6 +18,10 @@ function pod(name: string, more: Partial<Omit<MigratedPod, 'pod'>> & { age?: num
   };
 }
 const alone = { surges: false };
+function going(one: MigratedPod): MigratedPod {
+  const metadata = { ...one.pod.metadata, deletionTimestamp: '2026-01-01T00:00:00Z' };
+  return { ...one, pod: { ...one.pod, metadata } };
+}
 
 const TABLE: readonly {
   what: string;
@@ -70,6 +74,20 @@ const TABLE: readonly {
   {
     what: 'and none while another one is on its way',
     pods: [pod('a', alone), pod('b', { ...alone, isLeaving: true })],
+    moves: [],
+    counts: { waiting: 1, moving: 1 },
+  },
+  {
+    what: 'but one that is being deleted, which may take days, keeps none where as many are there beside it',
+    pods: [pod('a', alone), going(pod('b', { ...alone, isLeaving: true })), pod('c', { ...alone, cluster: 'west' })],
+    wanted: 2,
+    moves: ['a'],
+    counts: { waiting: 1, moving: 1 },
+  },
+  {
+    what: 'and does where nobody has come in its place',
+    pods: [pod('a', alone), going(pod('b', { ...alone, isLeaving: true })), pod('c', { ...alone, cluster: 'west' })],
+    wanted: 3,
     moves: [],
     counts: { waiting: 1, moving: 1 },
   },

@@ -28,6 +28,8 @@ let fleet: Fleet;
 let rebalancers: Rebalancers;
 let now: number;
 let isReady: boolean;
+/** Pods that were evicted long ago and end in a lost member still. */
+let ending: number;
 let hasRules: boolean;
 let held: boolean;
 let isKnown: boolean;
@@ -53,6 +55,7 @@ beforeEach(async () => {
   server = await serveMemoryApi(api);
   [now, isReady, hasRules, held, moved] = [START, true, true, false, []];
   controller = { apiVersion: 'apps/v1', kind: 'ReplicaSet' };
+  ending = 0;
   [isKnown, isReadable, asked, beforeMove] = [true, true, 0, () => undefined];
   [stopped, why, tooOften, problem] = [undefined, undefined, undefined, undefined];
   hostProblem = undefined;
@@ -74,7 +77,7 @@ beforeEach(async () => {
       members: () => [],
       workloadNamed: ({ name }) => (name === 'web' && isKnown ? workload : undefined),
       hasRules: () => hasRules,
-      ofWorkload: () => pods(),
+      ofWorkload: () => [...endingPods(), ...pods()],
       rulesOf: () => ({ workload, replicas: 3, failover: undefined, clusterTolerations: [] }),
       clusterOf: (nodeName) => nodeName,
       betterPlace: (_pod, from) => {
@@ -123,6 +126,14 @@ function pods(): Pod[] {
     metadata: { name: uid, uid, ownerReferences },
     spec: { nodeName, containers: [] },
     status: { phase: 'Running', conditions },
+  }));
+}
+
+function endingPods(): Pod[] {
+  return Array.from({ length: ending }, (_, index) => ({
+    metadata: { name: `old-${String(index)}`, uid: `old-${String(index)}`, deletionTimestamp: '2025-12-31T00:00:00Z' },
+    spec: { nodeName: 'lost', containers: [] },
+    status: { phase: 'Running' },
   }));
 }
 
@@ -271,6 +282,16 @@ test('while not all pods are Ready none is moved; after ten minutes it is given 
   await look();
   expect(said()).toEqual(['Failed PodsStay']);
   expect(stored()?.status?.observedWorkloads?.[0]?.message).toMatch(/^not all of its pods were Ready/);
+});
+
+test('pods that end for days keep none of the others, as long as as many are there beside them', async () => {
+  ending = 2;
+  ask();
+  await look();
+  expect(moved).toHaveLength(1);
+  fleet.pods = fleet.pods.slice(1);
+  await look();
+  expect(moved).toHaveLength(1);
 });
 
 test('pods that stay are given up after ten minutes, counted from the last one that went', async () => {
