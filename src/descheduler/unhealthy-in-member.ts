@@ -35,6 +35,7 @@ export interface PodHealth {
 
 /** Pods of one revision that are ill in one cluster. */
 export interface IllGroup {
+  readonly revision: string;
   readonly cluster: string;
   /** The longest ill first. */
   readonly pods: readonly Pod[];
@@ -42,8 +43,16 @@ export interface IllGroup {
   readonly well: ReadonlyMap<string, readonly string[]>;
   /** How many of them are well in other clusters. */
   readonly wellElsewhere: number;
-  /** How many may make way now: as many as are well elsewhere, those counted in that went there and have yet to be. */
+  /** How many may make way now: as many as are well elsewhere, those counted in that went there and have yet to be. See {@link allowance}. */
   readonly atMost: number;
+}
+
+/**
+ * How many of a group may make way when so many of its revision have since it was looked at, out of whichever cluster: those that come instead
+ * have yet to be well, and the same ones vouch for all.
+ */
+export function allowance({ atMost }: Pick<IllGroup, 'atMost'>, went: number): number {
+  return Math.max(0, atMost - went);
 }
 
 interface Revision {
@@ -74,7 +83,7 @@ export function illGroups(pods: readonly PodHealth[], afterMs: number, missing: 
     else if (health.illForMs >= afterMs) added(own.ill, cluster, { pod, forMs: health.illForMs });
     else own.unproven.set(cluster, (own.unproven.get(cluster) ?? 0) + 1);
   }
-  return [...revisions.values()].flatMap(({ well, unproven, ill }) => {
+  return [...revisions].flatMap(([revision, { well, unproven, ill }]) => {
     const allWell = sum([...well.values()].map(({ length }) => length));
     const wellBeside = (cluster: string): number => allWell - (well.get(cluster)?.length ?? 0);
     // Where nobody vouches for them, those that are ill may have come instead of others, and their cluster is not avoided.
@@ -84,6 +93,7 @@ export function illGroups(pods: readonly PodHealth[], afterMs: number, missing: 
     return inMembers.map(([cluster, found]): IllGroup => {
       const wellElsewhere = wellBeside(cluster);
       return {
+        revision,
         cluster,
         pods: found.toSorted((a, b) => b.forMs - a.forMs || byUid(a.pod, b.pod)).map(({ pod }) => pod),
         well,

@@ -10,7 +10,7 @@ import type { MoveRecords } from './move-records.ts';
 import type { Mover } from './mover.ts';
 import { whyNotMovedAtWill } from './replaceable.ts';
 import { closedMembers } from './silent-members.ts';
-import { illnessOf, isIllInMember, unhealthyAfterMs, unhealthyMove } from './unhealthy-in-member.ts';
+import { allowance, illnessOf, isIllInMember, unhealthyAfterMs, unhealthyMove } from './unhealthy-in-member.ts';
 import type { IllGroup } from './unhealthy-in-member.ts';
 import type { Recheck } from './wanted-move.ts';
 
@@ -46,35 +46,47 @@ export class UnhealthyPods {
   async bringUpToDate(workloadKey: string, signal: AbortSignal): Promise<HandlerResult> {
     const found = this.#o.ill.look(workloadKey);
     if (found === undefined) return undefined;
+    /** How many went, by revision. */
+    const went = new Map<string, number>();
     for (const group of found.groups) {
-      if ((await this.#move(group, found, workloadKey, signal)) === 'again') return { requeueAfterMs: 0 };
+      const { revision } = group;
+      const before = went.get(revision) ?? 0;
+      const left = { ...group, atMost: allowance(group, before) };
+      const { count, isMore } = await this.#move(left, found, workloadKey, signal);
+      if (isMore) return { requeueAfterMs: 0 };
+      went.set(revision, before + count);
     }
     return found.isCalm ? undefined : { requeueAfterMs: LOOK_MS };
   }
 
-  /** `again`: there is more to do than is done in one round. */
-  async #move(group: IllGroup, look: IllPodsLook, workloadKey: string, signal: AbortSignal): Promise<'again' | 'done'> {
+  /** Returns how many went, and whether there is more to do than is done in one round. */
+  async #move(
+    group: IllGroup,
+    look: IllPodsLook,
+    workloadKey: string,
+    signal: AbortSignal,
+  ): Promise<{ count: number; isMore: boolean }> {
     const { mover, ages } = this.#o;
     const { cluster, atMost } = group;
     // In earnest nothing goes before that is so. Without it, a place elsewhere would be asked for while all pods still go to this member.
     const wouldAvoid = look.isRehearsed ? look.toAvoid.map(notWellThere) : [];
-    let left = atMost;
+    let count = 0;
     // One is told why all stay.
     const pods = atMost === 0 ? group.pods.slice(0, 1) : this.#thoseToGo(group, look);
     for (const pod of pods) {
-      if (signal.aborted) return 'done';
+      if (signal.aborted) break;
       if (mover.restMs(pod) > 0) continue;
       const { illForMs } = ages.of(workloadKey, pod.metadata.uid ?? '');
       const recheck = (live: Pod): Recheck => this.#recheck(live, group, look, workloadKey);
       const wanted = { ...unhealthyMove(pod, cluster, illForMs, recheck), wouldAvoid };
       if (mover.keeps(wanted)) continue;
       const outcome = await mover.move(wanted, signal);
-      if (outcome === 'workloadHeld') return 'done';
-      if (outcome === 'moved') left -= 1;
-      if (left === 0) return 'done';
-      if (left <= atMost - AT_ONCE) return 'again';
+      if (outcome === 'workloadHeld') break;
+      if (outcome === 'moved') count += 1;
+      if (count === atMost) break;
+      if (count >= AT_ONCE) return { count, isMore: true };
     }
-    return 'done';
+    return { count, isMore: false };
   }
 
   /**

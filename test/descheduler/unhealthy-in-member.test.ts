@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest';
 import type { Health } from '../../src/descheduler/health-ages.ts';
 import { whyNotMovedAtWill } from '../../src/descheduler/replaceable.ts';
 import {
+  allowance,
   illGroups,
   illnessOf,
   isIllInMember,
@@ -153,6 +154,23 @@ describe('which pods are ill, and how many may go', () => {
             cluster !== undefined && cluster !== 'local' && revision !== undefined && health === SICK && !isLeaving,
         );
         expect(groups.flatMap((group) => group.pods).length).toBe(ill.length);
+        // All that may go do, out of one cluster after the other: each time it is as if it had been looked at anew.
+        const gone = new Set<Pod>();
+        for (const revision of ['a', 'b']) {
+          let went = 0;
+          for (const group of groups.filter((one) => one.revision === revision)) {
+            const now = all.map((two) => (gone.has(two.pod) ? { ...two, isLeaving: true } : two));
+            const anew = illGroups(now, AFTER_MS, missing).find(
+              (two) => two.revision === revision && two.cluster === group.cluster,
+            );
+            const count = allowance(group, went);
+            expect(anew?.atMost).toBe(count);
+            for (const pod of group.pods.slice(0, count)) gone.add(pod);
+            went += Math.min(count, group.pods.length);
+          }
+          const well = all.filter((two) => two.revision === revision && two.health === WELL && !two.isLeaving);
+          expect(went).toBeLessThanOrEqual(well.length);
+        }
       }),
     );
   });

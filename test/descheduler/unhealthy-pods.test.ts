@@ -373,6 +373,31 @@ describe('many pods that do not get well', () => {
     expect(room.evictions()).toHaveLength(3);
   });
 
+  test('in several members at once go no faster together than those that come instead get well', async () => {
+    await room.close();
+    room = await SchedulerRoom.start(['east', 'north', 'south', 'west']);
+    room.now = Date.now();
+    ({ deployment, set } = await room.deploy('web', 13));
+    room.setRoom('west', 100);
+    await place(
+      { tolerationSeconds: 120 },
+      {
+        clusterAffinity: { clusterNames: ['east', 'north', 'south'], overflowAffinities: [{ clusterNames: ['west'] }] },
+      },
+    );
+    const sick = await run({ east: 4, north: 4, south: 4 });
+    await run({ west: 1 });
+    await pass(2 * MINUTE_MS);
+    await ill(sick);
+    await pass(2 * MINUTE_MS + 20_000);
+    expect(avoided().toSorted()).toEqual(['east', 'north', 'south']);
+    expect(room.evictions()).toHaveLength(1);
+    await caughtUp();
+    const [next = ''] = await run({ west: 1 });
+    await pass(2 * MINUTE_MS);
+    expect([next, room.evictions().length]).toEqual([expect.any(String), 3]);
+  });
+
   test('go each once an hour on the average, and never back to where they were ill', async () => {
     room.perPodPerHour = 100;
     await room.restart();
