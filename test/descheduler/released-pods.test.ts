@@ -5,6 +5,7 @@ import { Releases } from '../../src/descheduler/releases.ts';
 import { isReady } from '../../src/kube/conditions.ts';
 import type { Pod } from '../../src/kube/core-v1.ts';
 import { ownerKeyOf } from '../../src/kube/owner-references.ts';
+import { CAUGHT_UP_MS } from '../../src/kube/reflector-timings.ts';
 import type { TypedObject } from '../../src/placement/owner-chain.ts';
 import type { PlacedPods } from '../../src/placement/placed-pods.ts';
 import { releasedPodsIn } from '../fixtures/released-pods.ts';
@@ -366,10 +367,10 @@ test.each([
   await room.seen('it is given back', () => cached().metadata.labels?.['pod-template-hash'] !== undefined);
   releases.seen(cached());
   if (isGone) room.undeploy('web');
-  room.now += 29_000;
+  room.now += CAUGHT_UP_MS - 1;
   await look();
   expect(evictions()).toBe(0);
-  room.now += 1_000;
+  room.now += 1;
   // As long as a budget does not let it, it is tried again.
   room.api.fault = ({ path }) => (path.endsWith('/eviction') ? AGAINST_BUDGET : undefined);
   await look();
@@ -452,7 +453,7 @@ test("one that was given back, is nobody's, and that the host fails to end keeps
   await release('True');
   room.undeploy('web');
   await wanted(undefined);
-  room.now += 30_000;
+  room.now += CAUGHT_UP_MS;
   room.api.fault = ({ path }) => (path.endsWith(`/${unadopted}/eviction`) ? WEBHOOK_DOWN : undefined);
   await expect(look()).rejects.toThrow('failed calling webhook');
   const asked = room.api.requests('POST', '/eviction').map(({ path }) => path.split('/').at(-2));
