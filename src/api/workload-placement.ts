@@ -12,7 +12,7 @@ import { cel, labelValue, listMap } from './schema-parts.ts';
 
 export const WORKLOAD_PLACEMENTS = resourceOf(OWN_VERSION, 'WorkloadPlacement', 'workloadplacements');
 
-/** The oldest moves are forgotten: not those of an hour, by which moves are limited, even if five reasons move pods between two clusters. */
+/** The oldest moves are forgotten; those of an hour, by which moves are limited, are counted together instead (placement/folded-moves.ts). */
 export const MOST_MOVES = 64;
 /** Those of the pods that were moved first are forgotten: the pods that come in their places came long ago. */
 export const MOST_PRESERVED = 128;
@@ -109,7 +109,10 @@ const status = z
       .array(
         z.object({
           strategy: z.string().max(63).describe('Why they were moved, as in spillway_descheduler_moves_total.'),
-          from: z.string().max(63).describe('The cluster they were in.'),
+          from: z
+            .string()
+            .max(63)
+            .describe("The cluster they were in, or 'several clusters' where there is no room to tell them apart."),
           count: z.int().min(1).describe('How many.'),
           since: time('When the first of them was moved.'),
           last: time('When the last of them was moved.'),

@@ -73,7 +73,7 @@ export class MoveRecords {
     return fewEnoughInMs(this.#counted(workload), HOUR_MS, this.#o.clock(), most);
   }
 
-  /** Clusters that pods of the workload left for that reason within the last hour. */
+  /** Clusters that pods of the workload left for that reason within the last hour, but for those of moves that were folded (placement/folded-moves.ts). */
   leftLately(workload: TypedObject, strategy: Strategy): ReadonlySet<string> {
     const now = this.#o.clock();
     const lately = this.#counted(workload).filter((one) => one.strategy === strategy && now - one.last < HOUR_MS);
@@ -138,7 +138,7 @@ export class MoveRecords {
   #of(workload: TypedObject): readonly Moves[] {
     const stored = this.#o.placed.recordOf(workload)?.moves ?? [];
     const lastOf = (one: Moves): number => this.#lastOf(workload, one);
-    return joinedMoves(this.#known.get(ownerKeyOf(workload)) ?? [], stored, lastOf);
+    return joinedMoves(this.#known.get(ownerKeyOf(workload)) ?? [], stored, this.#o.clock(), lastOf);
   }
 }
 

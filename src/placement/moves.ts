@@ -1,4 +1,5 @@
-import { MOST_MOVES, type WorkloadPlacementStatus } from '../api/workload-placement.ts';
+import type { WorkloadPlacementStatus } from '../api/workload-placement.ts';
+import { folded, type Known, withoutFolded } from './folded-moves.ts';
 
 /** For so long moves of a workload count against the next ones, in ms. */
 export const HOUR_MS = 3_600_000;
@@ -6,7 +7,7 @@ export const HOUR_MS = 3_600_000;
 /** Pods of one workload that were moved for the same reason out of the same place, within a few minutes. Times are wall clock in ms. */
 export interface Moves {
   readonly strategy: string;
-  /** The cluster they were in. */
+  /** The cluster they were in; SEVERAL_CLUSTERS (folded-moves.ts) where there were more than can be told apart. */
   readonly from: string;
   readonly count: number;
   readonly since: number;
@@ -42,18 +43,29 @@ export function withMove(moves: readonly Moves[], move: Move, now: number, lastO
       now - Math.min(one.since, lastOf(one)) < TOGETHER_MS,
   );
   const next = { ...move, count: (same?.count ?? 0) + 1, since: same?.since ?? now, last: now };
-  return [next, ...moves.filter((one) => one !== same)].slice(0, MOST_MOVES);
+  return folded([next, ...moves.filter((one) => one !== same)], knownAt(now, lastOf));
 }
 
 /** What two replicas know of the moves of one workload. */
-export function joinedMoves(a: readonly Moves[], b: readonly Moves[], lastOf = asWritten): readonly Moves[] {
+export function joinedMoves(
+  a: readonly Moves[],
+  b: readonly Moves[],
+  now: number,
+  lastOf = asWritten,
+): readonly Moves[] {
+  const known = knownAt(now, lastOf);
   const all = new Map<string, Moves>();
-  for (const one of [...a, ...b]) {
+  for (const one of withoutFolded(a, b, known).flat()) {
     const key = `${one.strategy} ${one.from} ${String(Math.floor(one.since / 1_000))}`;
-    const known = all.get(key);
-    if (known === undefined || known.count < one.count) all.set(key, one);
+    const found = all.get(key);
+    if (found === undefined || found.count < one.count) all.set(key, one);
   }
-  return [...all.values()].toSorted((x, y) => lastOf(y) - lastOf(x)).slice(0, MOST_MOVES);
+  const joined = [...all.values()].toSorted((x, y) => lastOf(y) - lastOf(x));
+  return folded(joined, known);
+}
+
+function knownAt(now: number, lastOf: LastOf): Known<Moves> {
+  return { lastOf, counts: (one) => now - lastOf(one) < HOUR_MS };
 }
 
 /** How many pods were moved within the last so many ms, at most. */

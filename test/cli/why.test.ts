@@ -664,13 +664,11 @@ See: docs/concepts/virtual-nodes.md
 `);
   });
 
-  const moves = (last: number, pod: string): PodFacts['placement'] => ({
+  const moves = (last: number, pod: string, from = 'west'): PodFacts['placement'] => ({
     metadata: { name: 'deployment-web' },
     spec: { workload: { apiVersion: 'apps/v1', kind: 'Deployment', name: 'web', uid: 'u' } },
     status: {
-      moves: [
-        { strategy: 'MemberLost', from: 'west', count: 2, since: at(last + 9), last: at(last), pod, message: 'lost' },
-      ],
+      moves: [{ strategy: 'MemberLost', from, count: 2, since: at(last + 9), last: at(last), pod, message: 'lost' }],
     },
   });
   it('tells what was moved when the pod came, and what keeps it from being moved', () => {
@@ -681,6 +679,7 @@ See: docs/concepts/virtual-nodes.md
     expect(told({ placement: moves(61, 'web-9') })).toBe(
       '2 pods of its workload were moved out of member west, the last one 61s ago (MemberLost): lost.',
     );
+    expect(told({ placement: moves(61, 'web-9', 'several clusters') })).toMatch(/moved out of several clusters, the/);
     // Long before it was made, or the pod itself.
     expect(told({ placement: moves(4000, 'web-9') })).toBeUndefined();
     expect(told({ placement: moves(10, 'web-0') })).toBeUndefined();

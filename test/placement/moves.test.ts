@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { MOST_MOVES } from '../../src/api/workload-placement.ts';
-import { fewEnoughInMs, joinedMoves, type Moves, movesWithin, withMove } from '../../src/placement/moves.ts';
+import { fewEnoughInMs, HOUR_MS, joinedMoves, type Moves, movesWithin, withMove } from '../../src/placement/moves.ts';
 
 const MINUTE_MS = 60_000;
 const move = (strategy: string, from: string, pod = 'p') => ({ strategy, from, pod, message: 'why' });
@@ -58,9 +58,73 @@ describe('moves of a workload', () => {
   test('that two replicas know of are joined, whatever is cut off of their times when they are stored', () => {
     const mine = withMove(withMove([], move('A', 'east', 'a'), 1_234), move('A', 'east', 'b'), 2_345);
     const stored = [{ ...move('A', 'east', 'a'), count: 1, since: 1_000, last: 1_000 }];
-    expect(joinedMoves(mine, stored)).toEqual(mine);
+    expect(joinedMoves(mine, stored, 9_000)).toEqual(mine);
     const others = withMove([], move('B', 'west'), 9_000);
-    expect(joinedMoves(mine, others)).toEqual([...others, ...mine]);
+    expect(joinedMoves(mine, others, 9_000)).toEqual([...others, ...mine]);
+  });
+
+  test('are limited within each hour, however many clusters they leave', () => {
+    const most = 250;
+    const real: number[] = [];
+    let moves: readonly Moves[] = [];
+    for (let now = 0; now < 3 * HOUR_MS; now += 4_000) {
+      if (movesWithin(moves, HOUR_MS, now) >= most) continue;
+      moves = withMove(moves, move('MemberLost', `member-${String(real.length % 40)}`), now);
+      real.push(now);
+    }
+    const within = real.map((at) => real.filter((other) => other > at - HOUR_MS && other <= at).length);
+    expect(Math.max(...within)).toBe(most);
+    // They go on as soon as those do not count any more that were told together.
+    expect(real.length).toBe(3 * most);
+  });
+
+  test('that one replica has folded and another one has not are counted once, by the one that knows of more', () => {
+    let one: readonly Moves[] = [];
+    let folded: readonly Moves[] = [];
+    for (let index = 0; index <= MOST_MOVES; index += 1) {
+      folded = withMove(folded, move('A', `member-${String(index)}`), index);
+      if (index < MOST_MOVES) one = folded;
+    }
+    expect([one.length, folded.length, folded[0]?.from]).toEqual([MOST_MOVES, 1, 'several clusters']);
+    for (const both of [joinedMoves(one, folded, 100), joinedMoves(folded, one, 100)]) expect(both).toEqual(folded);
+    const next = withMove(folded, move('A', 'member-0'), 100);
+    expect(movesWithin(joinedMoves(next, folded, 100), HOUR_MS, 100)).toBe(MOST_MOVES + 2);
+    const other = withMove([], move('B', 'east'), 100);
+    expect(movesWithin(joinedMoves(other, folded, 100), HOUR_MS, 100)).toBe(MOST_MOVES + 2);
+  });
+
+  test('are never counted less than they were within an hour, nor much longer, whatever is written down in between', () => {
+    const steps = fc.array(
+      fc.record({
+        strategy: fc.constantFrom('A', 'A', 'A', 'B', 'C'),
+        from: fc.nat(40),
+        waitMs: fc.oneof({ weight: 9, arbitrary: fc.nat(20_000) }, { weight: 1, arbitrary: fc.nat(600_000) }),
+        next: fc.constantFrom('nothing', 'nothing', 'write', 'restart'),
+      }),
+      { maxLength: 300, size: 'max' },
+    );
+    // In seconds, as times are stored.
+    const cut = (ms: number): number => Math.floor(ms / 1_000) * 1_000;
+    fc.assert(
+      fc.property(steps, (all) => {
+        let [known, stored, now]: [readonly Moves[], readonly Moves[], number] = [[], [], 0];
+        const real: number[] = [];
+        for (const { strategy, from, waitMs, next } of all) {
+          now += waitMs;
+          known = withMove(joinedMoves(known, stored, now), move(strategy, `member-${String(from)}`), now);
+          real.push(now);
+          if (next !== 'nothing') stored = known.map((one) => ({ ...one, since: cut(one.since), last: cut(one.last) }));
+          if (next === 'restart') known = [];
+          const found = joinedMoves(known, stored, now);
+          expect(found.length).toBeLessThanOrEqual(MOST_MOVES);
+          const count = movesWithin(found, HOUR_MS, now);
+          const since = (ms: number): number => real.filter((at) => at > now - ms).length;
+          expect(count).toBeGreaterThanOrEqual(since(HOUR_MS - 1_000));
+          expect(count).toBeLessThanOrEqual(since(HOUR_MS + 2_460_000));
+        }
+      }),
+      { endOnFailure: true, numRuns: 25 },
+    );
   });
 
   test(`are ${MOST_MOVES} lines at most, and the newest are never lost`, () => {

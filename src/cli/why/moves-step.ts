@@ -4,6 +4,7 @@ import { isFinished } from '../../api/pod-phase.ts';
 import { counted } from '../../kube/counted.ts';
 import { clusterInWords } from '../../api/cluster.ts';
 import { ageSince } from '../age.ts';
+import { SEVERAL_CLUSTERS } from '../../placement/folded-moves.ts';
 import type { Step } from './explanation.ts';
 import { eventOf, eventTime, type PodFacts } from './pod-facts.ts';
 import { isStillTold, refusedEnd, type RefusedEnd } from './refused-end.ts';
@@ -76,8 +77,9 @@ function moved({ pod, placement, now }: PodFacts): string[] {
   if (found === undefined || found.pod === pod.metadata.name) return [];
   const { count, from, last, message, strategy } = found;
   const since = ageSince(last, now);
+  const where = from === SEVERAL_CLUSTERS ? from : clusterInWords(from);
   return [
-    `${counted(count, 'pod')} of its workload ${count === 1 ? 'was' : 'were'} moved out of ${clusterInWords(from)}, the last one ` +
+    `${counted(count, 'pod')} of its workload ${count === 1 ? 'was' : 'were'} moved out of ${where}, the last one ` +
       `${since === undefined ? '' : `${since} ago `}(${strategy}): ${sentence(message)}`,
   ];
 }
