@@ -5,7 +5,7 @@ import type { Pod } from '../kube/core-v1.ts';
 import { Expiries } from '../kube/expiries.ts';
 import { keyOf, splitKey } from '../kube/object.ts';
 import { controllerKeyOf, controllerOf, controllerOrOwnKeyOf, ownerKeyOf } from '../kube/owner-references.ts';
-import { replicasOf, revisionOf, type TypedObject } from '../placement/owner-chain.ts';
+import { makesNoMore, replicasOf, revisionOf } from '../placement/owner-chain.ts';
 import { makesWay, needsNode } from './coming-pod.ts';
 import type { HostView } from './host-view.ts';
 import { nextPod } from './next-of-set.ts';
@@ -227,10 +227,4 @@ export class ComingPods {
     if (shape === undefined) this.#shapes.set(containers, (shape = this.#shapesSeen += 1));
     return `${controllerOrOwnKeyOf(pod)} ${revisionOf(pod) ?? ''} ${String(shape)} ${nodeName}`;
   }
-}
-
-/** It is being deleted, or a Job that is suspended or has ended. */
-function makesNoMore(owner: TypedObject): boolean {
-  const { spec = {}, status = {} } = owner as { spec?: { suspend?: boolean }; status?: { ended?: boolean } };
-  return owner.metadata.deletionTimestamp !== undefined || spec.suspend === true || status.ended === true;
 }
