@@ -46,7 +46,7 @@ const RIGHTS: Readonly<Record<string, string>> = {
   clusters:
     'list `memberclusters`. For room and virtual nodes: list `nodes` and `pods` (of all namespaces); without, `?` stands there',
   status:
-    'as `clusters`. For the other parts: list `leases` in the namespace of Spillway, `placementpolicies`, `clusterplacementpolicies`, `workloadmigrations` and `workloadrebalancers`; without, `?` stands there. Where pods were released from their ReplicaSets, list `events` of all namespaces, for what keeps these',
+    'as `clusters`. For the other parts: list `leases` in the namespace of Spillway, `placementpolicies`, `clusterplacementpolicies`, `workloadmigrations` and `workloadrebalancers`; without, `?` stands there. Where pods were released from their ReplicaSets, or are to leave a virtual node (a drain, a taint, a member that does not answer), list `events` of all namespaces, for what keeps these',
   top: 'as `clusters`, and list `nodes` of `metrics.k8s.io` for what is used; without, `?` stands there',
   why: 'get `pods` in the namespace. For more than the pod itself says: list `events`, `placementpolicies`, get `workloadplacements` and the owners of the pod (`replicasets`, `deployments`, ...) there; list `memberclusters`, `nodes`, `clusterplacementpolicies`; get the `namespace`, and `leases` in the namespace of Spillway; for gangs list `pods`',
   ui: 'none by itself, and each part what it shows: list `memberclusters`, `nodes`, `pods`, `workloadplacements`, `workloadmigrations`, `placementpolicies` (of all namespaces, or with -n of one), `clusterplacementpolicies`, `workloadrebalancers`, `leases` in the namespace of Spillway, `events` in namespace `default`; for a pod as `why`. The page names what you may not read',

@@ -5,6 +5,7 @@ import { addTo, parseAmounts, remainder, type Amounts } from '../kube/amounts.ts
 import { isReady } from '../kube/conditions.ts';
 import type { Node, Pod } from '../kube/core-v1.ts';
 import type { KubeObject } from '../kube/object.ts';
+import { memberTaints, type MemberTaints } from './member-taints.ts';
 
 type Ternary = 'True' | 'False' | 'Unknown';
 
@@ -15,7 +16,7 @@ export interface Room {
 }
 
 /** One member as a line: what is known of it, and `null` where the viewer may not know. */
-export interface ClusterSummary {
+export interface ClusterSummary extends MemberTaints {
   name: string;
   ready: Ternary;
   reachable: Ternary;
@@ -99,6 +100,7 @@ function summary(
     region: member?.spec.region ?? null,
     provider: member?.spec.provider ?? null,
     ...whyNot(ready, problems),
+    ...memberTaints(member, nodes === undefined ? undefined : own),
     created: creationTimestamp ?? null,
   };
 }

@@ -8,6 +8,7 @@ import { EXIT } from './exit-code.ts';
 import { readFleet } from './fleet.ts';
 import { clusterFlags, outputFlags, watchFlag, type OutputFlags, type WatchFlags } from './flags.ts';
 import { listed, type Listing } from './output.ts';
+import { taintsInWords } from './member-taints.ts';
 import { bytes, cores } from './room-text.ts';
 import type { Column } from './table.ts';
 import type { ClusterFlags } from './viewer-access.ts';
@@ -22,7 +23,7 @@ export function addClusters(program: Command, cli: Cli): void {
     .summary('list the members: are they well, and what room do they have')
     .description(
       'Lists the members of this cluster: whether pods can be sent there, and if not, why; how many of your pods they run, and what ' +
-        'room they offer. FREE is what no pod has asked for yet, of what Spillway may use there.',
+        'room they offer. WHY names taints that keep pods away or have them moved, too. FREE is what no pod has asked for yet, of what Spillway may use there.',
     )
     .argument('[cluster...]', 'only these members');
   watchFlag(outputFlags(clusterFlags(command))).action(
@@ -94,8 +95,15 @@ export function clusterColumns(now: number): Column<ClusterSummary>[] {
     { name: 'AGE', text: ({ created }) => ageSince(created ?? undefined, now) },
     { name: 'REGION', text: ({ region }) => region ?? undefined, wide: true },
     { name: 'PROVIDER', text: ({ provider }) => provider ?? undefined, wide: true },
-    { name: 'WHY', text: ({ reason, message }) => (reason === '' ? undefined : `${reason}: ${message}`) },
+    { name: 'WHY', text: whyText },
   ];
+}
+
+/** What keeps pods off a member that is well stands before what is wrong with it. */
+function whyText(summary: ClusterSummary): string | undefined {
+  const { reason, message } = summary;
+  const parts = [taintsInWords(summary), reason === '' ? '' : `${reason}: ${message}`].filter((one) => one !== '');
+  return parts.length === 0 ? undefined : parts.join('; ');
 }
 
 /** `12/64`: free of offered. */

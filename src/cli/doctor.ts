@@ -54,7 +54,7 @@ import {
   virtualNodesWell,
   wantsExchange,
 } from './doctor/spillway-checks.ts';
-import { nothingIsEvictedAtOnce } from './doctor/taint-checks.ts';
+import { nothingIsDrained, nothingIsEvictedAtOnce } from './doctor/taint-checks.ts';
 import { webhooksServed, type Endpoints, type WebhookConfiguration } from './doctor/webhook-checks.ts';
 import { EXIT } from './exit-code.ts';
 import { clusterFlags, outputFlags, systemNamespaceFlag, type OutputFlags, type SystemFlags } from './flags.ts';
@@ -151,6 +151,7 @@ export async function examine(host: Viewer, systemNamespace: string): Promise<Fi
     ...memberVersions(server.version, versions),
     ...judge('virtual nodes', nodes, (found) => virtualNodesWell(known.members, found)),
     ...nothingIsEvictedAtOnce(orNone(nodes)),
+    ...nothingIsDrained(orNone(nodes)),
     ...judge('kubelet ports', ports, portsReached),
     ...(await judged(host, 'certificates', CERTIFICATE_SIGNING_REQUESTS, (requests) =>
       certificatesIssued({

@@ -1,9 +1,9 @@
+import { setMaxListeners } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Command } from 'commander';
 import PQueue from 'p-queue';
 import { MEMBER_LABEL } from '../api/marks.ts';
 import { MEMBER_CLUSTERS } from '../api/member-cluster.ts';
-import { memberOfNode } from '../api/provider-id.ts';
 import { monotonic } from '../kube/clock.ts';
 import type { Node, Pod } from '../kube/core-v1.ts';
 import { evictionRefusal } from '../descheduler/eviction-refusal.ts';
@@ -27,6 +27,7 @@ import {
   type DryRun,
   type DryRunFlags,
 } from './flags.ts';
+import { openNodes, untilItTakesPods, whyItTakesPods } from './takes-pods.ts';
 import type { Terminal } from './terminal.ts';
 import type { ClusterFlags } from './viewer-access.ts';
 import type { Viewer } from './viewer.ts';
@@ -61,7 +62,7 @@ export function addDrain(program: Command, cli: Cli): void {
     .description(
       'Cordons the member (see cordon), then evicts the pods on all its virtual nodes as kubectl drain does: disruption budgets hold, each pod has its grace ' +
         'period, and controllers make new ones elsewhere. Waits until they are gone. While the member does not answer they stay Terminating, as ' +
-        'nobody can tell that they have stopped. For one pool of a member alone there is kubectl drain NODE.',
+        'nobody can tell that they have stopped. When somebody lets the member take pods again meanwhile it ends with an error, as what it evicts would come back. For one pool of a member alone there is kubectl drain NODE.',
     )
     .argument('<cluster>', 'the member')
     .option('--force', 'evict pods without a controller, too, which nobody makes anew')
@@ -83,7 +84,7 @@ async function drain(cli: Cli, host: Viewer, name: string, flags: Flags) {
   try {
     left = await empty(cli, host, name, flags, { plan, deadline });
   } catch (error) {
-    if (dryRun === 'none') {
+    if (dryRun === 'none' && !(error instanceof TakesPods)) {
       terminal.note(
         `note: member ${name} stays cordoned, so no new pods come; kubectl spillway uncordon ${name} undoes that`,
       );
@@ -125,7 +126,57 @@ async function empty(
   for (const { pod, why } of plan.skipped) terminal.note(`note: pod ${keyOf(pod)} stays: ${why}`);
   // Requests take turns; pods do not: one that its budget keeps is in nobody's way.
   const turns = new PQueue({ concurrency: AT_ONCE });
-  return await Promise.all(plan.evict.map(async (pod) => await leave(cli, host, pod, flags, { deadline, turns })));
+  const pods = plan.evict;
+  if (flags.dryRun !== 'none') {
+    const pace = { deadline, turns, signal: terminal.signal, evicted: new Set<Pod>() };
+    return await Promise.all(pods.map(async (pod) => await leave(cli, host, pod, flags, pace)));
+  }
+  return await whileCordoned(terminal, host, name, async (signal, evicted) => {
+    const pace = { deadline, turns, signal, evicted };
+    return await Promise.all(pods.map(async (pod) => await leave(cli, host, pod, flags, pace)));
+  });
+}
+
+/** Somebody let the member take new pods while it was drained: what is evicted comes straight back. */
+class TakesPods extends CliError {
+  constructor(name: string, why: string, evicted: number) {
+    super(`member ${name} is not drained: it takes new pods again`, {
+      reason: `${why} meanwhile; ${counted(evicted, 'pod')} ${evicted === 1 ? 'was' : 'were'} evicted before, and others may have come in their place`,
+      fix: `find out who let it take pods again, then kubectl spillway drain ${name} to go on; nothing more is evicted until then`,
+      page: 'reference/cli.md#drain',
+    });
+  }
+}
+
+/** Ends `work` as soon as the member takes new pods again. `evicted`: those that the host has let go so far. Throws CliError. */
+async function whileCordoned<T>(
+  terminal: Terminal,
+  host: Viewer,
+  name: string,
+  work: (signal: AbortSignal, evicted: Set<Pod>) => Promise<T>,
+): Promise<T> {
+  const stop = new AbortController();
+  const signal = AbortSignal.any([terminal.signal, stop.signal]);
+  // Each pod waits on it.
+  setMaxListeners(0, signal);
+  const evicted = new Set<Pod>();
+  let why: string | undefined;
+  const watching = untilItTakesPods(host, name, signal)
+    .then((found) => (why = found))
+    .finally(() => stop.abort());
+  try {
+    const done = await work(signal, evicted);
+    stop.abort();
+    await watching;
+    // One node that is open now counts as well: nobody looks any more whether it is cordoned again.
+    why ??= (await whyItTakesPods(host, name))?.why;
+    if (why === undefined) return done;
+  } catch (error) {
+    stop.abort();
+    await watching;
+    if (why === undefined) throw error;
+  }
+  throw new TakesPods(name, why, evicted.size);
 }
 
 /** Throws CliError when a pod may not go without a word of the person. */
@@ -148,12 +199,8 @@ async function planOf(host: Viewer, name: string, flags: Flags): Promise<DrainPl
 /** The manager cordons the nodes, within `timeoutMs` or half a minute; until it has, pods go on coming. Throws CliError. */
 export async function untilCordoned(terminal: Terminal, host: Viewer, name: string, timeoutMs: number): Promise<void> {
   const look = async () => {
-    const open = (await host.list<Node>(NODES, { labelSelector: MEMBER_LABEL })).filter(
-      (node) => memberOfNode(node) === name && node.spec?.unschedulable !== true,
-    );
-    return open.length === 0
-      ? { value: true }
-      : { waitingFor: `the manager to cordon ${open.map(({ metadata }) => metadata.name).join(', ')}` };
+    const open = await openNodes(host, name);
+    return open.length === 0 ? { value: true } : { waitingFor: `the manager to cordon ${open.join(', ')}` };
   };
   const fix = 'see kubectl spillway status: does a manager work for the member? Then run it again, nothing was evicted';
   await waitFor(terminal, `the virtual nodes of ${name} are cordoned`, Math.min(CORDON_MS, timeoutMs), look, fix);
@@ -174,6 +221,10 @@ interface Pace {
   /** Monotonic, in ms. */
   readonly deadline: number;
   readonly turns: PQueue;
+  /** Ends it before all are gone. */
+  readonly signal: AbortSignal;
+  /** Pods that the host has let go. */
+  readonly evicted: Set<Pod>;
 }
 
 /** What becomes of a pod. In a dry run alone: `kept` by its disruption budget for now, `busy` where that could not be found out. */
@@ -185,7 +236,8 @@ async function leave({ terminal }: Cli, host: Viewer, pod: Pod, { dryRun }: Flag
   const ends = pod.metadata.deletionTimestamp !== undefined || dryRun === 'client';
   const leaving = ends ? 'leaves' : await evicted(terminal, host, pod, dryRun, pace);
   if (leaving !== 'leaves') return leaving;
-  if (dryRun === 'none') await untilGone(terminal, host, pod, pace);
+  if (!ends) pace.evicted.add(pod);
+  if (dryRun === 'none') await untilGone(host, pod, pace);
   terminal.out(`pod/${name} evicted (namespace ${namespace})${dryRunWords(dryRun)}\n`);
   return leaving;
 }
@@ -196,11 +248,14 @@ async function evicted(
   host: Viewer,
   pod: Pod,
   dryRun: DryRun,
-  { deadline, turns }: Pace,
+  { deadline, turns, signal }: Pace,
 ): Promise<Leaving> {
   let told: string | undefined;
   for (let tries = 1; ; tries++) {
-    const answer = await turns.add(async () => await askToEvict(host, pod, dryRun));
+    const answer = await turns.add(async () => {
+      signal.throwIfAborted();
+      return await askToEvict(host, pod, dryRun);
+    });
     if (answer !== 'kept' && answer !== 'busy') return 'leaves';
     const why = NOT_NOW[answer];
     if (why !== told) terminal.note(`pod ${keyOf(pod)} waits: ${why}`);
@@ -208,7 +263,7 @@ async function evicted(
     const isDry = dryRun === 'server';
     if (isDry && (answer === 'kept' || tries === DRY_RUN_TRIES)) return answer;
     const ms = isDry ? LOOK_MS : NOT_NOW_MS;
-    await pause(terminal.signal, ms, deadline, `pod ${keyOf(pod)} was not evicted in time: ${why}`);
+    await pause(signal, ms, deadline, `pod ${keyOf(pod)} was not evicted in time: ${why}`);
   }
 }
 
@@ -224,7 +279,7 @@ export async function askToEvict(host: Viewer, { metadata }: Pod, dryRun: DryRun
   );
 }
 
-async function untilGone(terminal: Terminal, host: Viewer, pod: Pod, { deadline, turns }: Pace): Promise<void> {
+async function untilGone(host: Viewer, pod: Pod, { deadline, turns, signal: ended }: Pace): Promise<void> {
   const { namespace = '', name, uid } = pod.metadata;
   const late = `pod ${keyOf(pod)} is not gone in time: its grace period may be long, or its member does not answer`;
   const look = async (signal: AbortSignal): Promise<Outcome> =>
@@ -234,7 +289,7 @@ async function untilGone(terminal: Terminal, host: Viewer, pod: Pod, { deadline,
     });
   const what = `get pods in namespace ${namespace}`;
   while ((await turns.add(async () => await host.ask(what, look))) !== 'gone') {
-    await pause(terminal.signal, LOOK_MS, deadline, late);
+    await pause(ended, LOOK_MS, deadline, late);
   }
 }
 

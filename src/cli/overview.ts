@@ -1,15 +1,15 @@
-import { MIRRORED_CONDITION } from '../api/marks.ts';
 import { parseMemberCluster } from '../api/member-cluster.ts';
 import { DESCHEDULER_LEASE, movesStopped } from '../api/moves-stopped.ts';
 import { isActive } from '../api/pod-phase.ts';
 import { memberOfNode } from '../api/provider-id.ts';
 import { releasedFrom } from '../api/released.ts';
 import { cleanText } from '../kube/clean-text.ts';
-import { conditionOf, isTrue } from '../kube/conditions.ts';
+import { isTrue } from '../kube/conditions.ts';
 import type { Condition, Event, Pod } from '../kube/core-v1.ts';
 import type { Lease } from '../kube/lease.ts';
 import type { KubeObject } from '../kube/object.ts';
 import { clusterSummaries, nodeNamesOf, type ClusterSummary, type FleetFacts } from './cluster-summary.ts';
+import { eventsByPod, heldGroups, stayReasons, type HeldGroup } from './held-pods.ts';
 import { keyOf } from '../kube/object.ts';
 import {
   migrationsUnderWay,
@@ -44,15 +44,6 @@ export interface ManagerSummary {
   components: string[];
 }
 
-/** Pods that wait in the same way. */
-export interface HeldGroup {
-  reason: string;
-  pods: number;
-  /** `namespace/name` of the one that waits longest. */
-  example: string;
-  message: string;
-}
-
 export interface PolicySummary {
   /** `placementpolicies/shop/web` */
   policy: string;
@@ -68,7 +59,7 @@ export interface Overview {
   pods: {
     running: number;
     pending: number;
-    /** Bound to a virtual node, and not created in the member. */
+    /** Bound to a virtual node, and not created in the member; or to be moved out of it, and kept there. */
     held: HeldGroup[];
     /** Being evicted: by the descheduler, a drain, or somebody. */
     leaving: { cluster: string; pods: number }[];
@@ -99,18 +90,18 @@ export interface OverviewFacts {
   policies: readonly { resource: string; object: KubeObject }[] | undefined;
   migrations: readonly KubeObject[] | undefined;
   rebalancers: readonly KubeObject[] | undefined;
-  /** Events that say why released pods stay; asked only if there are such pods. */
-  refusals: readonly Event[] | undefined;
+  /** Events that say why pods stay that are to go; asked only if there are such pods. */
+  stays: readonly Event[] | undefined;
 }
 
 /** @param now wall clock in ms. */
 export function overview(facts: OverviewFacts, now: number): Overview {
-  const { fleet, leases, unbound, policies, migrations, rebalancers, refusals = [] } = facts;
+  const { fleet, leases, unbound, policies, migrations, rebalancers, stays = [] } = facts;
   const alive = leases?.filter((lease) => isHeld(lease, now));
   return {
     managers: alive === undefined ? null : managers(alive),
     clusters: clusterSummaries(fleet),
-    pods: fleet.pods === undefined ? null : podsInMembers(fleet, fleet.pods, refusals, now),
+    pods: fleet.pods === undefined ? null : podsInMembers(fleet, fleet.pods, stays, now),
     waiting:
       unbound === undefined
         ? null
@@ -159,11 +150,13 @@ function managers(leases: readonly Lease[]): ManagerSummary[] {
 }
 
 function podsInMembers(
-  { members, nodes }: FleetFacts,
+  fleet: FleetFacts,
   pods: readonly Pod[],
-  refusals: readonly Event[],
+  stays: readonly Event[],
   now: number,
 ): NonNullable<Overview['pods']> {
+  const { members, nodes } = fleet;
+  const events = eventsByPod(stays);
   const memberByNode = new Map<string, string>();
   for (const raw of members) for (const node of nodeNamesOf(raw, nodes)) memberByNode.set(node, raw.metadata.name);
   for (const node of nodes ?? []) {
@@ -173,11 +166,7 @@ function podsInMembers(
   const leaving = new Map<string, number>();
   const released = { replaced: new Map<string, number>(), lost: new Map<string, number>() };
   const refused: NonNullable<Overview['pods']>['refused'] = [];
-  const against = ({ metadata: { uid } }: Pod): RefusedEnd | undefined =>
-    refusedEnd(
-      refusals.filter(({ involvedObject }) => involvedObject.uid === uid),
-      now,
-    );
+  const against = ({ metadata: { uid = '' } }: Pod): RefusedEnd | undefined => refusedEnd(events.get(uid), now);
   for (const pod of pods) {
     const from = isActive(pod) ? releasedFrom(pod) : undefined;
     const ofRelease = from === undefined ? undefined : released[from.lost === true ? 'lost' : 'replaced'];
@@ -194,7 +183,7 @@ function podsInMembers(
   return {
     running: pods.filter(({ status }) => status?.phase === 'Running').length,
     pending: pods.filter(({ status }) => (status?.phase ?? 'Pending') === 'Pending').length,
-    held: heldGroups(pods),
+    held: heldGroups(pods, { reasons: stayReasons(fleet), events }, now),
     leaving: [...leaving].map(([cluster, count]) => ({ cluster, pods: count })),
     released: [
       ...[...released.replaced].map(([cluster, count]) => ({ cluster, lost: false, pods: count })),
@@ -202,25 +191,6 @@ function podsInMembers(
     ],
     refused: refused.toSorted((a, b) => (a.since < b.since ? -1 : 1)),
   };
-}
-
-function heldGroups(pods: readonly Pod[]): HeldGroup[] {
-  const groups = new Map<string, HeldGroup>();
-  const held = pods
-    .filter(
-      (pod) => pod.metadata.deletionTimestamp === undefined && conditionOf(pod, MIRRORED_CONDITION)?.status === 'False',
-    )
-    .toSorted((a, b) => ((a.metadata.creationTimestamp ?? '') < (b.metadata.creationTimestamp ?? '') ? -1 : 1));
-  for (const pod of held) {
-    const { reason = 'Unknown', message = '' } = conditionOf(pod, MIRRORED_CONDITION) ?? {};
-    const group = groups.get(reason);
-    if (group === undefined) {
-      groups.set(reason, { reason, pods: 1, example: keyOf(pod), message: cleanText(message, LONGEST_MESSAGE) });
-    } else {
-      group.pods += 1;
-    }
-  }
-  return [...groups.values()].toSorted((a, b) => b.pods - a.pods);
 }
 
 function isEvicted(pod: Pod): boolean {

@@ -11,6 +11,8 @@ import { missingNote } from './clusters.ts';
 import type { Cli } from './cli.ts';
 import { CliError } from './cli-error.ts';
 import { EXIT } from './exit-code.ts';
+import { reasonsToAsk, stayReasons } from './held-pods.ts';
+import type { FleetFacts } from './cluster-summary.ts';
 import { readFleet } from './fleet.ts';
 import {
   clusterFlags,
@@ -91,10 +93,7 @@ export async function readOverview(
     host.tryList<KubeObject>(WORKLOAD_MIGRATIONS),
     host.tryList<KubeObject>(WORKLOAD_REBALANCERS),
   ]);
-  const isReleased = (pod: Pod): boolean => releasedFrom(pod) !== undefined;
-  const refusals = (fleet.facts.pods ?? []).some(isReleased)
-    ? await host.tryList<Event>(EVENTS, { fieldSelector: `involvedObject.kind=Pod,reason=${RELEASED_POD_STAYS}` })
-    : [];
+  const stays = await eventsOfStays(host, fleet.facts);
   const policies = [
     { resource: PLACEMENT_POLICIES.plural, objects: own },
     { resource: CLUSTER_PLACEMENT_POLICIES.plural, objects: clusterWide },
@@ -110,12 +109,28 @@ export async function readOverview(
       policies: isUnknown ? undefined : policies,
       migrations: migrations instanceof MissingRight ? undefined : migrations,
       rebalancers: rebalancers instanceof MissingRight ? undefined : rebalancers,
-      refusals: refusals instanceof MissingRight ? undefined : refusals,
+      stays: stays instanceof MissingRight ? undefined : stays,
     },
     now,
   );
-  const missing = [leases, unbound, own, clusterWide, migrations, rebalancers, refusals].flatMap((one) =>
+  const missing = [leases, unbound, own, clusterWide, migrations, rebalancers, stays].flatMap((one) =>
     one instanceof MissingRight ? [one.right] : [],
   );
   return { found, missing: [...new Set([...fleet.missing, ...missing])] };
+}
+
+/** Why pods stay that are to go: asked only where some are. */
+async function eventsOfStays(host: Viewer, facts: FleetFacts): Promise<Event[] | MissingRight> {
+  const { pods = [] } = facts;
+  const isReleased = (pod: Pod): boolean => releasedFrom(pod) !== undefined;
+  const reasons = [...(pods.some(isReleased) ? [RELEASED_POD_STAYS] : []), ...reasonsToAsk(stayReasons(facts), pods)];
+  const found = await Promise.all(
+    reasons.map(
+      async (reason) =>
+        await host.tryList<Event>(EVENTS, { fieldSelector: `involvedObject.kind=Pod,reason=${reason}` }),
+    ),
+  );
+  return (
+    found.find((one) => one instanceof MissingRight) ?? found.flatMap((one) => (one instanceof MissingRight ? [] : one))
+  );
 }

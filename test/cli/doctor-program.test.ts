@@ -482,6 +482,18 @@ const BROKEN: Record<string, Breakage> = {
     says: /^east has the taint spillway\.dev\/drain:NoExecute/,
     fix: /with effect NoSchedule pods are moved/,
   },
+  'somebody drains a virtual node, and perhaps has forgotten it': {
+    do: (one) =>
+      put(
+        NODES,
+        virtual('True', { key: 'spillway.dev/drain', effect: 'NoSchedule' }),
+        ...(one.lists[NODES] ?? []).slice(1),
+      )(one),
+    check: 'virtual nodes',
+    verdict: 'warning',
+    says: /^east is to be emptied \(taint spillway\.dev\/drain\): it takes no new pods/,
+    fix: /^kubectl taint node east spillway\.dev\/drain-, when that is over$/,
+  },
   'a virtual node is not served': {
     do: (one) => put(NODES, virtual('Unknown'), ...(one.lists[NODES] ?? []).slice(1))(one),
     check: 'virtual nodes',

@@ -142,3 +142,34 @@ it('that is done says nothing about it', async () => {
   expect(terminal.stdout).toContain('membercluster/east drained\n');
   expect(terminal.notes).not.toContain(UNDONE);
 });
+
+it('that somebody undoes ends with an error, evicts nothing more, and does not say drained', async () => {
+  let asked = 0;
+  api.fault = ({ path }) => {
+    if (!path.endsWith('/eviction')) return undefined;
+    asked += 1;
+    api.edit(MEMBER, { spec: { unschedulable: null } });
+    return AGAINST_BUDGET;
+  };
+  expect(await drain()).toBe(1);
+  expect(asked).toBe(1);
+  const notes = terminal.notes.join('\n');
+  expect(notes).toContain(
+    'error: member east is not drained: it takes new pods again\nreason: spec.unschedulable of its MemberCluster was taken back meanwhile; 0 pods were evicted before',
+  );
+  expect(notes).toContain('then kubectl spillway drain east to go on');
+  expect(notes).not.toContain('stays cordoned');
+  expect(terminal.stdout).not.toContain('drained\n');
+});
+
+it('that somebody undoes right before it is done says so, too', async () => {
+  api.fault = ({ path }) => {
+    if (path.endsWith('/eviction')) isCordoned(false);
+    return undefined;
+  };
+  expect(await drain()).toBe(1);
+  expect(terminal.notes.join('\n')).toContain(
+    'reason: east is not cordoned any more meanwhile; 1 pod was evicted before',
+  );
+  expect(terminal.stdout).not.toContain('drained\n');
+});

@@ -105,6 +105,59 @@ describe('the table of clusters', () => {
     expect(odd).toMatchObject({ reason: 'InvalidSpec', message: expect.stringContaining('spec.credentials') });
   });
 
+  describe('names taints', () => {
+    const tainted = (name: string, of: string, ...taints: object[]): Node => {
+      const plain = node(name, of);
+      return { ...plain, spec: { ...plain.spec, taints } } as Node;
+    };
+    const why = (members: KubeObject[], nodes: Node[]): unknown => {
+      const [first] = clusterSummaries({ members, nodes, pods: [] });
+      const column = clusterColumns(NOW).find(({ name }) => name === 'WHY');
+      return first === undefined ? 'no member' : column?.text(first);
+    };
+    const DRAIN = { key: 'spillway.dev/drain', effect: 'NoSchedule' };
+
+    it('of people and policies, and which nodes are to be emptied', () => {
+      const status = {
+        conditions: WELL,
+        taints: [{ key: 'example.com/degraded', effect: 'NoExecute', policy: 'degraded', timeAdded: at(9) }],
+      };
+      const one = member('east', { taints: [{ key: 'slow', value: 'yes', effect: 'NoExecute' }] }, status);
+      const nodes = [
+        tainted(
+          'east',
+          'east',
+          DRAIN,
+          { key: 'spillway.dev/virtual-node', effect: 'NoSchedule' },
+          { key: 'node.kubernetes.io/unschedulable', effect: 'NoSchedule' },
+          { key: 'slow', value: 'yes', effect: 'NoSchedule' },
+          { key: 'theirs', effect: 'NoSchedule' },
+          { key: 'mild', effect: 'PreferNoSchedule' },
+        ),
+      ];
+      expect(why([one], nodes)).toBe(
+        'drained: taint spillway.dev/drain on node east; tainted slow=yes:NoExecute, example.com/degraded:NoExecute, theirs:NoSchedule',
+      );
+      expect(clusterSummaries({ members: [one], nodes: undefined, pods: [] })[0]).toMatchObject({ drained: null });
+    });
+
+    it('but not those of pools, which are for pods that ask for them', () => {
+      const gpu = { key: 'nvidia.com/gpu', effect: 'NoSchedule' };
+      const pools = member(
+        'west',
+        { virtualNodes: [{ name: 'a', taints: [gpu] }, { name: 'b' }] },
+        { conditions: WELL },
+      );
+      expect(why([pools], [tainted('west-a', 'west', gpu), tainted('west-b', 'west')])).toBeUndefined();
+    });
+
+    it('beside what is wrong', () => {
+      expect(why([WEST], [tainted('west-a', 'west', DRAIN), tainted('west-b', 'west', DRAIN)])).toBe(
+        'drained: taint spillway.dev/drain on nodes west-a, west-b; Timeout: No answer within 5 s.',
+      );
+    });
+  });
+
   it('counts pods on virtual nodes that the spec does not name any more', () => {
     expect(nodeNamesOf(WEST, [...NODES, node('west-old', 'west')])).toEqual(['west-a', 'west-b', 'west-old']);
     expect(nodeNamesOf(EAST, undefined)).toEqual(['east']);
@@ -131,7 +184,7 @@ const FACTS: OverviewFacts = {
   ],
   migrations: [],
   rebalancers: [],
-  refusals: [],
+  stays: [],
   unbound: [hostPod({ spec: { schedulingGates: [{ name: 'spillway.dev/gang' }] } }), hostPod()],
   policies: [
     policy('good', condition('Accepted', 'True')),
@@ -250,13 +303,8 @@ Policies
       lastTimestamp: at(last),
     });
     const pods = ['going', 'kept', 'older', 'let'].map(released);
-    const refusals = [
-      told('kept', 2_520, 60),
-      told('older', 5_400, 600),
-      told('let', 5_400, 1_600),
-      told('gone', 60, 60),
-    ];
-    const found = overview({ ...FACTS, fleet: { ...FACTS.fleet, pods }, refusals }, NOW);
+    const stays = [told('kept', 2_520, 60), told('older', 5_400, 600), told('let', 5_400, 1_600), told('gone', 60, 60)];
+    const found = overview({ ...FACTS, fleet: { ...FACTS.fleet, pods }, stays }, NOW);
     const words =
       'another pod is Ready in its place, but it cannot be ended: its disruption budget allows no eviction now';
     expect(overviewText(found, NOW)).toContain(`Moves
@@ -264,7 +312,7 @@ Policies
   pod shop/older stays in east, for 90m now: ${words}
   pod shop/kept stays in east, for 42m now: ${words}
 `);
-    const blind = overview({ ...FACTS, fleet: { ...FACTS.fleet, pods }, refusals: undefined }, NOW);
+    const blind = overview({ ...FACTS, fleet: { ...FACTS.fleet, pods }, stays: undefined }, NOW);
     expect(overviewText(blind, NOW)).toContain('  4 pods released in east, until others are Ready in their place\n\n');
   });
 

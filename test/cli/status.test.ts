@@ -58,6 +58,55 @@ it('looks for what keeps released pods, and says so', async () => {
   ]);
 });
 
+it('counts pods that are to leave a drained node and stay, with the first reason', async () => {
+  podInEast({});
+  const name = 'web-0';
+  const told = (at: string, last: string, message: string): void => {
+    const involvedObject = { kind: 'Pod', namespace: 'shop', name, uid: 'u' };
+    const event = { involvedObject, reason: 'DrainedPodHeld', message, lastTimestamp: last };
+    api.put(`/api/v1/namespaces/shop/events/${at}`, { metadata: { namespace: 'shop', name: at }, ...event });
+  };
+  told('old', '2026-03-01T11:20:00Z', 'of former times');
+  told('new', '2026-03-01T11:59:00Z', 'it stays there for now: a budget');
+  const drained = (...taints: object[]): void => {
+    const metadata = { name: 'east', labels: { 'spillway.dev/member': 'east' } };
+    api.put('/api/v1/nodes/east', { metadata, spec: { providerID: 'spillway://east/east', taints } });
+  };
+  drained({ key: 'spillway.dev/drain', effect: 'NoSchedule' });
+  expect(await status()).toBe(0);
+  expect(terminal.stdout).toContain('in members: 1 running, 0 pending, 1 of these held back\n');
+  expect(terminal.stdout).toMatch(/1 +DrainedPodHeld +shop\/web-0 +it stays there for now: a budget\n/);
+  expect(terminal.stdout).toContain('drained: taint spillway.dev/drain on node east; ');
+  // Without the taint its Events are of former times.
+  drained();
+  terminal.stdout = '';
+  expect(await status()).toBe(0);
+  expect(terminal.stdout).toContain('0 of these held back\n');
+});
+
+it('says which pods of a member that does not answer are held', async () => {
+  podInEast({});
+  const conditions = [
+    {
+      type: 'Ready',
+      status: 'False',
+      reason: 'Timeout',
+      message: 'nothing',
+      lastTransitionTime: '2026-03-01T11:00:00Z',
+    },
+  ];
+  api.edit('/apis/spillway.dev/v1alpha1/memberclusters/east', { status: { conditions } });
+  api.put('/api/v1/namespaces/shop/events/a', {
+    metadata: { namespace: 'shop', name: 'a' },
+    involvedObject: { kind: 'Pod', namespace: 'shop', name: 'web-0', uid: 'u' },
+    reason: 'PodOfLostMemberHeld',
+    message: 'it uses claims',
+    lastTimestamp: '2026-03-01T11:59:00Z',
+  });
+  expect(await status()).toBe(0);
+  expect(terminal.stdout).toMatch(/1 +PodOfLostMemberHeld +shop\/web-0 +it uses claims\n/);
+});
+
 it('says what right is missing for that, and what it knows without', async () => {
   podInEast({ 'spillway.dev/released': JSON.stringify(MARK) });
   const message = 'events is forbidden: User "ann" cannot list resource "events"';

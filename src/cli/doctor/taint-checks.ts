@@ -1,5 +1,6 @@
 import { OUTAGE_TAINTS } from '../../api/outage-tolerations.ts';
 import { DRAIN_TAINT, OUT_OF_SERVICE_TAINT } from '../../api/marks.ts';
+import { isToBeEmptied } from '../member-taints.ts';
 import { memberOfNode } from '../../api/provider-id.ts';
 import type { Node } from '../../kube/core-v1.ts';
 import { warning, type Finding } from './finding.ts';
@@ -26,4 +27,20 @@ export function nothingIsEvictedAtOnce(nodes: readonly Node[]): Finding[] {
       ),
     );
   });
+}
+
+/** Virtual nodes that are to be emptied, which people may have forgotten: they take no new pods. */
+export function nothingIsDrained(nodes: readonly Node[]): Finding[] {
+  // Of those with effect NoExecute the check above tells.
+  const isAtOnce = ({ spec }: Node): boolean =>
+    (spec?.taints ?? []).some(({ key, effect }) => key === DRAIN_TAINT && effect === 'NoExecute');
+  const drained = nodes.filter((node) => memberOfNode(node) !== undefined && isToBeEmptied(node) && !isAtOnce(node));
+  return drained.map(({ metadata: { name } }) =>
+    warning(
+      'virtual nodes',
+      `${name} is to be emptied (taint ${DRAIN_TAINT}): it takes no new pods, and those that are there are moved where they fit elsewhere`,
+      `kubectl taint node ${name} ${DRAIN_TAINT}-, when that is over`,
+      'concepts/failover.md#a-virtual-node-that-is-to-be-emptied',
+    ),
+  );
 }

@@ -31,7 +31,7 @@ export function lookAt(facts: PageFacts, history: History, now: number): Look {
   const inMembers = pods?.filter((pod) => !['', LOCAL].includes(place(pod)));
   const unbound = pods?.filter(({ spec, status }) => (spec.nodeName ?? '') === '' && status?.phase === 'Pending');
   const found = overview(
-    { ...facts, fleet: { members: members ?? [], nodes, pods: inMembers }, unbound, refusals: undefined },
+    { ...facts, fleet: { members: members ?? [], nodes, pods: inMembers }, unbound, stays: undefined },
     now,
   );
   const state: PageState = {
