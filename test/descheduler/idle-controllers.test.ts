@@ -159,6 +159,7 @@ describe('pods that a controller could make and has not', () => {
       conditions: state === 'waits' ? [] : [{ type: 'Ready', status: 'True' }],
     },
   });
+  const huge = { replicas: 2 ** 31 - 1 };
   const ordered = owner('apps/v1', 'StatefulSet', { podManagementPolicy: 'OrderedReady' });
   const parallel = owner('apps/v1', 'StatefulSet', { podManagementPolicy: 'Parallel' });
   const replicaSet = owner('apps/v1', 'ReplicaSet');
@@ -179,6 +180,13 @@ describe('pods that a controller could make and has not', () => {
       ['db-5', 'db-6', 'db-7'].map((name) => pod(name)),
       0,
     ],
+    [
+      'of all there can be',
+      owner('apps/v1', 'StatefulSet', { ...huge, podManagementPolicy: 'Parallel' }),
+      [],
+      2 ** 31 - 1,
+    ],
+    ['of all there can be, in order', owner('apps/v1', 'StatefulSet', huge), [pod('db-0')], 1],
     ['of a Job nobody can tell', owner('batch/v1', 'Job', { parallelism: 3 }), [], undefined],
     ['nor of a kind that is not known', owner('example.org/v1', 'ReplicaSet'), [], undefined],
   ])('%s', (_, controller, pods, count) => {
