@@ -102,7 +102,7 @@ test('one that was given back rests while its member answers, and is replaced wh
 });
 
 test('one that was given back rests also while its member answers, and cannot serve', async () => {
-  await drain();
+  await taint('spot');
   for (const pod of room.process.view.podsOn('east')) room.process.mover.gaveBack(pod, 300_000);
   await answers('east', false, 'TooManyRequests');
   await lookFor(4);
