@@ -3,12 +3,13 @@ import { isReady } from '../kube/conditions.ts';
 import type { Pod } from '../kube/core-v1.ts';
 import { controllerOf, ownerKeyOf } from '../kube/owner-references.ts';
 import type { PlacedPods, SurgingSet } from '../placement/placed-pods.ts';
+import { IdleControllers } from './idle-controllers.ts';
 import type { LivePods } from './live-pods.ts';
 import type { MovesFuse } from './moves-fuse.ts';
 import type { MovesStop } from './moves-stop.ts';
 import type { MovesUnderWay } from './moves-under-way.ts';
 import { goesGracefully, staysByPolicy, waitsForHeal } from './purge-mode.ts';
-import type { Held, WantedMove } from './wanted-move.ts';
+import type { Held, Strategy, WantedMove } from './wanted-move.ts';
 
 /** Retry delay for a pod that fits in no other cluster (ms). */
 const NO_PLACE_MS = 15_000;
@@ -16,6 +17,13 @@ const NO_PLACE_MS = 15_000;
 const TAKEN_MS = 2_000;
 /** Retry delay while all moves are stopped (ms). */
 const STOPPED_MS = 5_000;
+/** Of pods that do not serve where they are, so that nothing is lost with them. */
+const SERVES_NOT: ReadonlySet<Strategy> = new Set([
+  'RefusedInMember',
+  'UnschedulableInMember',
+  'UnhealthyInMember',
+  'OutOfService',
+]);
 export const NEVER = 'its policy says purgeMode: Never';
 
 export interface MoveCheckOptions {
@@ -25,6 +33,8 @@ export interface MoveCheckOptions {
   /** Whether people let any move begin. */
   stop: Pick<MovesStop, 'why'>;
   fuse: Pick<MovesFuse, 'tooOften'>;
+  /** In ms. */
+  monotonic: () => number;
 }
 
 /** A pod that may be moved now. `set`: the ReplicaSet that makes a replacement first; undefined: evict at once. */
@@ -38,9 +48,11 @@ export interface Found {
 /** Whether a pod that a strategy wants elsewhere may go now, by what the host says of it at this moment, and how. */
 export class MoveCheck {
   readonly #o: MoveCheckOptions;
+  readonly #idle: IdleControllers;
 
   constructor(options: MoveCheckOptions) {
     this.#o = options;
+    this.#idle = new IdleControllers(options);
   }
 
   /** The live pod, if it should still be moved and fits elsewhere. @throws what the host answers that says nothing of the pod */
@@ -71,12 +83,16 @@ export class MoveCheck {
     const tooOften = this.#tooOften(live);
     if (tooOften !== undefined) return { stays: tooOften };
     const { from, mayStayInMember: mayStay = false, wouldAvoid = [] } = wanted;
+    // At each look, whatever comes of it: by these it is known for how long none was made.
+    const noneComes = this.#whyNoneComes(live, wanted);
     const noPlace = placed.whyNotElsewhere(live, from, underWay.sent(live), { mayStay, wouldAvoid });
     if (noPlace === undefined) {
       const lost = waitsForHeal(live, wanted.strategy, placed.rulesOf(live).failover);
       if (lost) return { live, set: placed.surgingSetOf(live), lost };
       const set = this.setBefore(live, wanted);
-      const waiting = set === undefined && isReady(live) ? this.#waitingInVain(live) : undefined;
+      if (set !== undefined) return { live, set };
+      if (noneComes !== undefined) return { stays: noneComes };
+      const waiting = isReady(live) ? this.#waitingInVain(live) : undefined;
       if (waiting === undefined) return { live, set };
       const why = `another pod of its workload has found no node (${waiting.metadata.name})`;
       return { stays: { why, ofWorkload: true } };
@@ -96,6 +112,15 @@ export class MoveCheck {
   get stopped(): Held | undefined {
     const { why } = this.#o.stop;
     return why === undefined ? undefined : { why, forMs: STOPPED_MS, ofWorkload: true };
+  }
+
+  /**
+   * Why nobody comes in its place, be there a place or not. Out of a member that does not answer others count that went before it and end as it would: the room in a
+   * quota that its controller needs may be theirs, so without any it goes first.
+   */
+  #whyNoneComes(live: Pod, { from, strategy }: WantedMove): Held | undefined {
+    const found = this.#idle.whyNoneComes(live, this.#o.placed.member(from)?.reachable === false);
+    return SERVES_NOT.has(strategy) ? undefined : found;
   }
 
   /**

@@ -66,6 +66,12 @@ export function replicasOf(object: TypedObject): number | undefined {
   return replicas ?? (object.apiVersion.startsWith('apps/') && object.kind !== 'DaemonSet' ? 1 : undefined);
 }
 
+/** Whether no pods are made for it, by what the caches keep: it is being deleted, or a Job that is suspended or has ended. */
+export function makesNoMore(owner: TypedObject): boolean {
+  const { spec = {}, status = {} } = owner as { spec?: { suspend?: boolean }; status?: { ended?: boolean } };
+  return owner.metadata.deletionTimestamp !== undefined || spec.suspend === true || status.ended === true;
+}
+
 function count(value: unknown): number | undefined {
   return typeof value === 'number' && Number.isInteger(value) && value >= 0 ? value : undefined;
 }

@@ -5,7 +5,7 @@ import type { Pod } from '../kube/core-v1.ts';
 import { Expiries } from '../kube/expiries.ts';
 import { keyOf, splitKey } from '../kube/object.ts';
 import { controllerKeyOf, controllerOf, controllerOrOwnKeyOf, ownerKeyOf } from '../kube/owner-references.ts';
-import { replicasOf, revisionOf, type TypedObject } from '../placement/owner-chain.ts';
+import { makesNoMore, replicasOf, revisionOf } from '../placement/owner-chain.ts';
 import { makesWay, needsNode } from './coming-pod.ts';
 import type { HostView } from './host-view.ts';
 import { nextPod } from './next-of-set.ts';
@@ -235,10 +235,4 @@ export class ComingPods {
 
 function isSame(a: Pod, b: Pod): boolean {
   return a.metadata.uid === b.metadata.uid;
-}
-
-/** It is being deleted, or a Job that is suspended or has ended. */
-function makesNoMore(owner: TypedObject): boolean {
-  const { spec = {}, status = {} } = owner as { spec?: { suspend?: boolean }; status?: { ended?: boolean } };
-  return owner.metadata.deletionTimestamp !== undefined || spec.suspend === true || status.ended === true;
 }

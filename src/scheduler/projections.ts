@@ -37,7 +37,7 @@ export function ownerProjection(apiVersion: string, kind: string): (raw: KubeObj
   return (raw) => {
     const { spec = {}, status = {} } = raw as { spec?: Record<string, unknown>; status?: Record<string, unknown> };
     const { replicas, parallelism, completions, suspend, podReplacementPolicy, podManagementPolicy } = spec;
-    const { selector, strategy, template } = spec;
+    const { ordinals, selector, strategy, template } = spec;
     const { succeeded, conditions } = status;
     const metadata = metadataOf(raw, (key) => key.startsWith(FEDERATION) || ROLLOUT_ANNOTATIONS.includes(key));
     const ofSet = kind === 'StatefulSet' && apiVersion.startsWith('apps/') ? keptOfSet(raw) : undefined;
@@ -53,6 +53,7 @@ export function ownerProjection(apiVersion: string, kind: string): (raw: KubeObj
         suspend: suspend === true ? true : undefined,
         podReplacementPolicy: kind === 'Job' ? podReplacementPolicy : undefined,
         podManagementPolicy,
+        ordinals,
         selector: kind === 'DaemonSet' ? selector : keptOfSelector(kind, selector),
         strategy: isRecreate(strategy) ? RECREATE : undefined,
         requests: makesPods(kind) && replicas !== 0 ? templateRequests(template) : undefined,

@@ -299,6 +299,7 @@ test('another virtual node of the same member is a place for pods of one with a 
 
 test('a pod that comes to a member that has long had a taint stays for its tolerationSeconds from then on', async () => {
   room.endPods(names);
+  room.editSet('web-1', { spec: { replicas: 2 } });
   room.letWrite();
   room.editMember('east', { spec: { taints: [{ key: 'spot', effect: 'NoExecute' }] } });
   await room.seen('it is known', () => room.process.placed.members().some(({ nodeTaints }) => nodeTaints.has('east')));

@@ -1,0 +1,89 @@
+import { LRUCache } from 'lru-cache';
+import type { Pod } from '../kube/core-v1.ts';
+import { atMost } from '../kube/lru-limit.ts';
+import { controllerKeyOf } from '../kube/owner-references.ts';
+import { durationInWords } from '../placement/duration.ts';
+import type { TypedObject } from '../placement/owner-chain.ts';
+import type { PlacedPods } from '../placement/placed-pods.ts';
+import { unmadePods } from './unmade-pods.ts';
+import type { Held } from './wanted-move.ts';
+
+/** A controller that is to make a pod, and makes none for so long (ms), is kept from it. */
+const IDLE_MS = 60_000;
+/** Between two looks at one that makes none, in ms. */
+const LOOK_MS = 15_000;
+const REMEMBERED = 10_000;
+
+export interface IdleControllersOptions {
+  placed: Pick<PlacedPods, 'workloadByKey' | 'ofController'>;
+  /** In ms. */
+  monotonic: () => number;
+}
+
+/** A controller that has fewer pods than it asks for. Times in monotonic ms. */
+interface Short {
+  /** Since when it was seen to make none. */
+  readonly since: number;
+  /** UIDs of pods that it had then. */
+  readonly had: ReadonlySet<string>;
+}
+
+/**
+ * Controllers that have fewer pods than they ask for and make none, as a quota, a webhook or PodSecurity refuses each: what is evicted of these has nobody in
+ * its place. One that this process has not seen to make any, nor to have all of them, within the last minute counts as one of them: a former process
+ * may have taken its pods.
+ */
+export class IdleControllers {
+  readonly #o: IdleControllersOptions;
+  /** By key of the controller, when it was last seen to have all its pods, or a new one (monotonic ms). */
+  readonly #goodAt = new LRUCache<string, number>(atMost(REMEMBERED));
+  readonly #short = new LRUCache<string, Short>(atMost(REMEMBERED));
+
+  constructor(options: IdleControllersOptions) {
+    this.#o = options;
+  }
+
+  /** Why no other pod is made for one that its controller loses, as this look finds it; undefined: one may well be. `ends`: it counts only with pods on their way out. */
+  whyNoneComes(pod: Pod, ends = false): Held | undefined {
+    const { placed, monotonic } = this.#o;
+    const key = controllerKeyOf(pod) ?? '';
+    const controller = placed.workloadByKey(key);
+    if (controller === undefined) return undefined;
+    const pods = placed.ofController(key);
+    const unmade = unmadePods(controller, pods);
+    if (unmade === undefined) return undefined;
+    const now = monotonic();
+    if (unmade === 0) {
+      this.#goodAt.set(key, now);
+      this.#short.delete(key);
+      return undefined;
+    }
+    const short = this.#seenShort(key, pods);
+    if (now - (this.#goodAt.get(key) ?? -Infinity) <= IDLE_MS) return undefined;
+    if (ends && pods.every(({ metadata }) => metadata.deletionTimestamp === undefined)) return undefined;
+    return held(controller, unmade, now - short.since);
+  }
+
+  #seenShort(key: string, pods: readonly Pod[]): Short {
+    const known = this.#short.get(key);
+    const isNew = ({ metadata: { uid = '' } }: Pod): boolean => known?.had.has(uid) === false;
+    const hasMade = pods.some(isNew);
+    if (known !== undefined && !hasMade) return known;
+    const now = this.#o.monotonic();
+    if (hasMade) this.#goodAt.set(key, now);
+    const short = { since: now, had: new Set(pods.map(({ metadata }) => metadata.uid ?? '')) };
+    this.#short.set(key, short);
+    return short;
+  }
+}
+
+function held({ kind, metadata: { name } }: TypedObject, unmade: number, forMs: number): Held {
+  const few = `${kind} ${name} has fewer pods than it asks for`;
+  if (forMs <= IDLE_MS) return { why: `${few}, and it is yet to be seen whether it makes others`, ofWorkload: true };
+  const missing = `${String(unmade)} missing, for ${durationInWords(forMs)}`;
+  return {
+    why: `${few}, and makes none: its Events say why, such as FailedCreate (${missing})`,
+    forMs: LOOK_MS,
+    ofWorkload: true,
+  };
+}
