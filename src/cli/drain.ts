@@ -1,9 +1,9 @@
-import { setMaxListeners } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Command } from 'commander';
 import PQueue from 'p-queue';
 import { MEMBER_LABEL } from '../api/marks.ts';
 import { MEMBER_CLUSTERS } from '../api/member-cluster.ts';
+import { childSignal } from '../kube/child-signal.ts';
 import { monotonic } from '../kube/clock.ts';
 import type { Node, Pod } from '../kube/core-v1.ts';
 import { evictionRefusal } from '../descheduler/eviction-refusal.ts';
@@ -155,10 +155,8 @@ async function whileCordoned<T>(
   name: string,
   work: (signal: AbortSignal, evicted: Set<Pod>) => Promise<T>,
 ): Promise<T> {
-  const stop = new AbortController();
-  const signal = AbortSignal.any([terminal.signal, stop.signal]);
-  // Each pod waits on it.
-  setMaxListeners(0, signal);
+  const stop = childSignal(terminal.signal);
+  const { signal } = stop;
   const evicted = new Set<Pod>();
   let why: string | undefined;
   const watching = untilItTakesPods(host, name, signal)
@@ -175,6 +173,8 @@ async function whileCordoned<T>(
     stop.abort();
     await watching;
     if (why === undefined) throw error;
+  } finally {
+    stop.release();
   }
   throw new TakesPods(name, why, evicted.size);
 }
