@@ -187,15 +187,44 @@ test('what is not replaced in time goes all the same where the policy says onTim
 });
 
 describe('the policy says', () => {
-  test('Directly: it is evicted at once, and the budget holds', async () => {
+  test('Directly: it is evicted at once, and the budget holds: what that refuses is tried again once another one is Ready', async () => {
     await m.inUse(m.rules({ purgeMode: 'Directly' }));
-    await host.apply([deployment(namespace, 'web', 2, '100m')]);
-    await settled(host, namespace, 'web', { east: 2 });
-    await m.taint(true);
-    await settled(host, namespace, 'web', { west: 2 });
-    expect(
-      m.writes('patch').filter(({ objectRef }) => m.evictions().some((one) => one.objectRef?.name === objectRef?.name)),
-    ).toEqual([]);
+    await m.gatedAreReady(3);
+    const names = (await m.pods()).map(({ metadata }) => metadata.name);
+    await host.apply([
+      {
+        apiVersion: 'policy/v1',
+        kind: 'PodDisruptionBudget',
+        metadata: { name: 'web', namespace },
+        spec: { minAvailable: 2, selector: { matchLabels: { app: 'web' } } },
+      },
+    ]);
+    await until('it is counted', async () => {
+      const path = `/apis/policy/v1/namespaces/${namespace}/poddisruptionbudgets/web`;
+      return (await read<{ status?: { disruptionsAllowed?: number } }>(host, path))?.status?.disruptionsAllowed === 1;
+    });
+    const fewest = await fewestReady(host, namespace, 'web', async () => {
+      await m.taint(true);
+      // Nobody is Ready in place of the first one before the test says so: the budget has nothing to spare for a second one.
+      const refused = await until('an eviction is refused', () => m.refusedEvictions()[0]?.objectRef?.name);
+      await until('it is tried again', () => m.refusedEvictions().length > 1);
+      expect(m.evictions()).toHaveLength(1);
+      expect(m.evictions()[0]?.objectRef?.name).not.toBe(refused);
+      await until(
+        'all are in west',
+        async () => {
+          for (const pod of await m.ungated()) await m.open(pod);
+          const all = await m.pods();
+          return all.length === 3 && whereAre(all)['west'] === 3 && all.every(isReady);
+        },
+        { timeoutMs: 90_000 },
+      );
+    });
+    expect(fewest).toBe(2);
+    expect(m.evictions()).toHaveLength(3);
+    expect(new Set(m.evictions().map(({ objectRef }) => objectRef?.name))).toEqual(new Set(names));
+    // None of them was released.
+    expect(m.writes('patch').filter(({ objectRef }) => names.includes(objectRef?.name ?? ''))).toEqual([]);
   });
 
   test('Never: it stays, and says so', async () => {

@@ -113,17 +113,27 @@ export class MovesHarness {
     });
   }
 
-  /** What the program has written of pods of this test. */
-  writes(verb: string, subresource?: string): AuditEvent[] {
+  /** What the program has tried to write of pods of this test. */
+  #tried(verb: string, subresource?: string): AuditEvent[] {
     return this.host
       .auditEvents()
       .filter(({ objectRef, user }) => objectRef?.namespace === this.#namespace && user.username === MANAGER)
       .filter((event) => event.verb === verb && event.objectRef?.subresource === subresource)
-      .filter(({ objectRef, responseStatus }) => objectRef?.resource === 'pods' && (responseStatus?.code ?? 500) < 300);
+      .filter(({ objectRef }) => objectRef?.resource === 'pods');
+  }
+
+  /** What the program has written of pods of this test. */
+  writes(verb: string, subresource?: string): AuditEvent[] {
+    return this.#tried(verb, subresource).filter(({ responseStatus }) => (responseStatus?.code ?? 500) < 300);
   }
 
   evictions(): AuditEvent[] {
     return this.writes('create', 'eviction');
+  }
+
+  /** Those that a disruption budget did not allow. */
+  refusedEvictions(): AuditEvent[] {
+    return this.#tried('create', 'eviction').filter(({ responseStatus }) => responseStatus?.code === 429);
   }
 
   async metrics(): Promise<string> {
