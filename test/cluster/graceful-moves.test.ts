@@ -221,12 +221,8 @@ describe('the policy says', () => {
       );
     });
     expect(fewest).toBe(2);
-    expect(
-      m
-        .evictions()
-        .map(({ objectRef }) => objectRef?.name)
-        .toSorted((a = '', b = '') => a.localeCompare(b)),
-    ).toEqual(names.toSorted());
+    expect(m.evictions()).toHaveLength(3);
+    expect(new Set(m.evictions().map(({ objectRef }) => objectRef?.name))).toEqual(new Set(names));
     // None of them was released.
     expect(m.writes('patch').filter(({ objectRef }) => names.includes(objectRef?.name ?? ''))).toEqual([]);
   });

@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import type { Cluster } from '../../hack/cluster.ts';
 import { until } from '../../hack/until.ts';
@@ -5,11 +6,11 @@ import type { WorkloadMigration } from '../../src/api/workload-migration.ts';
 import type { Node, Pod } from '../../src/kube/core-v1.ts';
 import { counted } from '../../src/kube/counted.ts';
 import type { PersistentVolumeClaim } from '../../src/kube/volumes.ts';
-import { type Fields, isReady, kubectl, podsOf, read } from '../fixtures/live-pods.ts';
+import { eventsOf, type Fields, isReady, kubectl, podsOf, read } from '../fixtures/live-pods.ts';
 import { kubectlSpillway } from '../fixtures/kubectl-plugin.ts';
 import { diskClass, startProvisioner } from '../fixtures/provisioner.ts';
 import { fewestReady } from '../fixtures/ready-count.ts';
-import { burstSpec, deployment, settled, whereAre } from '../fixtures/scheduling.ts';
+import { burstSpec, deployment, policyInUse, settled, whereAre } from '../fixtures/scheduling.ts';
 import { isReleased, MovesHarness } from './moves-harness.ts';
 
 /** Workloads leave a member on demand: all that is meant, or nothing. */
@@ -350,5 +351,114 @@ describe('kubectl spillway move', () => {
         await disks.close();
       }
     });
+  });
+});
+
+describe('moves of one workload are stopped by the commands of the page', () => {
+  const page = readFileSync(new URL('../../docs/concepts/failover.md', import.meta.url), 'utf8');
+
+  /** Of the page: which policy decides, that it stops, and that it lets them go on. */
+  function commands(): [ask: string, stop: string, goOn: string] {
+    const [, section = ''] = page.split('### Of one workload, or out of one member\n');
+    const [, ask = '', stop = '', goOn = ''] =
+      /^ {4}kubectl (get .*)\n {4}kubectl (patch .*)\n {4}kubectl (patch .*)$/m.exec(section) ?? [];
+    return [ask, stop, goOn];
+  }
+
+  /** As it stands there, but for the namespace and the policy of this test. */
+  async function asWritten(command: string): Promise<string> {
+    const words = command.split(' ').map((word) => word.replaceAll("'", ''));
+    const own = words.map((word, i) => (words[i - 1] === '-n' ? namespace : word));
+    if (own[1] === 'placementpolicy') own[2] = 'all';
+    const { code, stdout, stderr } = await host.kubectl(own);
+    expect([code, stderr]).toEqual([0, '']);
+    return stdout;
+  }
+
+  async function drained(how: ':NoSchedule' | '-'): Promise<void> {
+    await host.kubectl(['taint', 'node', 'east', `spillway.dev/drain${how}`]);
+  }
+
+  test('a drain and a WorkloadMigration leave its pods, those of another policy go; then both go on', async () => {
+    const [ask, stop, goOn] = commands();
+    const { spec, ...rest } = m.rules();
+    const other = { ...rest, metadata: { name: 'other', namespace }, spec: { ...(spec as Fields) } };
+    Object.assign(other.spec, { resourceSelectors: [{ apiVersion: 'apps/v1', kind: 'Deployment', name: 'other' }] });
+    await m.inUse(m.rules(), other);
+    await policyInUse(host, namespace, 'other');
+    await host.apply(['web', 'other'].map((name) => deployment(namespace, name, 2, '100m')));
+    const before = namesOf(await settled(host, namespace, 'web', { east: 2 }));
+    await settled(host, namespace, 'other', { east: 2 });
+    await until('it is written down which policy decides', async () => {
+      return (await asWritten(ask)) === 'PlacementPolicy/all';
+    });
+
+    await asWritten(stop);
+    const stopped = Date.now();
+    await until('the look after it is over', () => Date.now() - stopped > 5_000);
+    await drained(':NoSchedule');
+    try {
+      // Its turn would have come as well by then.
+      await settled(host, namespace, 'other', { west: 2 });
+      await until('it is told', async () =>
+        (await eventsOf(host, namespace, before[0] ?? '')).some(
+          ({ reason, message }) => reason === 'DrainedPodHeld' && message.endsWith('its policy says purgeMode: Never'),
+        ),
+      );
+      // An order is refused, as it cannot be carried out.
+      const refused = await move('deployment/web');
+      expect([refused.code, refused.stdout.split('\n')[1]]).toEqual([
+        5,
+        'deployment/web: 2 pods: Unmovable: 2 pods in member east: its policy says purgeMode: Never',
+      ]);
+      await kubectl(host, ['delete', 'workloadmigrations', '--all', '-n', namespace]);
+      // Or leaves them, if that is what it is to do.
+      const left = await move('deployment/web', '--leave-unmovable', '--wait', '--timeout', '90');
+      expect(left.stdout.split('\n')[1]).toBe(
+        'deployment/web: 2 pods: LeftBehind: 2 pods in member east: its policy says purgeMode: Never',
+      );
+      await kubectl(host, ['delete', 'workloadmigrations', '--all', '-n', namespace]);
+      const ofWeb = (): string[] => evicted().filter((name) => name.startsWith('web-'));
+      expect([ofWeb(), namesOf((await m.pods()).filter(isReleased))]).toEqual([[], []]);
+      expect(namesOf(await settled(host, namespace, 'web', { east: 2 }))).toEqual(before);
+
+      await asWritten(goOn);
+      await settled(host, namespace, 'web', { west: 2 });
+      expect(ofWeb().toSorted()).toEqual(before);
+    } finally {
+      await drained('-');
+    }
+  });
+
+  test('within 5 s, also under way: what has begun is finished, and no other pod goes', async () => {
+    const [, stop, goOn] = commands();
+    await m.inUse(m.rules());
+    await m.gatedAreReady(3);
+    expect(await move('deployment/web')).toMatchObject({ code: 0 });
+    const { metadata } = await m.released();
+    await asWritten(stop);
+    const stopped = Date.now();
+    await until('the look after it is over', () => Date.now() - stopped > 5_000);
+    await openUntil({ east: 2, west: 1 });
+    // It is over with that, and leaves the others.
+    const over = await until('it is over', async () => (await stored()).find(({ status }) => status?.finishTime));
+    expect(over.status?.workloads).toEqual([
+      expect.objectContaining({
+        waiting: 2,
+        moved: 1,
+        reason: 'LeftBehind',
+        message: '2 pods: its policy says purgeMode: Never',
+      }),
+    ]);
+    expect([evicted(), namesOf((await m.pods()).filter(isReleased))]).toEqual([[metadata.name], []]);
+    // So it takes another one for them.
+    await asWritten(goOn);
+    expect(await lookedAtAgain()).toEqual({
+      report: 'deployment/web: 2 pods: Fits',
+      released: [],
+      evicted: [metadata.name],
+    });
+    expect(await move('deployment/web')).toMatchObject({ code: 0 });
+    await openUntil({ west: 3 });
   });
 });

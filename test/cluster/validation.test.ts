@@ -192,7 +192,7 @@ describe('a taint of effect NoExecute', () => {
   });
 });
 
-test('moves of one workload are stopped, and go on, by the commands of the page', async () => {
+test('the commands of the page that stop moves of one workload, and let them go on, set purgeMode and nothing else', async () => {
   const text = readFileSync(new URL('../../docs/concepts/failover.md', import.meta.url), 'utf8');
   const commands = [...text.matchAll(/^ {4}kubectl (patch placementpolicy web .*) -p '(.*)'$/gm)];
   await host.apply([rawPolicy('web', { placement: {}, failover: { dryRun: false } }, 'shop')]);
