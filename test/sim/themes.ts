@@ -120,6 +120,7 @@ export const RARE_THEMES: Readonly<Record<string, readonly StepKind[]>> = {
     'made-up-owners',
     'limited-and-slow',
     'reserve',
+    'scale-without-end',
     'slow',
     'delete-pod',
     'scale',

@@ -2,6 +2,7 @@ import type { JsonObject } from '../../src/kube/json-equal.ts';
 import { kubeconfig } from './certificate.ts';
 import { crowdedRules } from './crowded-rules.ts';
 import { asOldHostReads, MISNAMED, SMALL_NODES, SMALL_POOLS, smallNode } from './crowded.ts';
+import { dividingPolicies } from './divisions.ts';
 import { EventLoop } from './event-loop.ts';
 import { Network } from './network.ts';
 import { handingOn, placementRules } from './placement-rules.ts';
@@ -78,7 +79,9 @@ export class World {
     }
     // Without rules nothing says that a pod may leave the host.
     if (this.wiring === 'none' && chance.chance(0.7)) return;
-    const residence = hasResidence ? residencePolicies(MEMBERS, USER_NAMESPACES) : [];
+    const residence = hasResidence
+      ? [...residencePolicies(MEMBERS, USER_NAMESPACES), ...dividingPolicies(MEMBERS, USER_NAMESPACES)]
+      : [];
     const rules = placementRules(chance);
     const given = new Random(seed, 23).chance(0.5) ? handingOn(rules) : rules;
     for (const { path, policy } of [...given, ...residence]) this.host.create('setup', path, policy);

@@ -107,6 +107,18 @@ export const PLACEMENT_MISTAKES: readonly Mistake[] = [
     ],
   },
   {
+    name: 'divide-one-seat-after-the-other',
+    seed: 164,
+    theme: 'tenants',
+    edits: [
+      {
+        file: 'placement/highest-averages.ts',
+        from: '    if (Math.abs(left) > FEW) left = this.#leap(counts, total);\n',
+        to: '    if (Math.abs(left) < 0) left = this.#leap(counts, total);\n',
+      },
+    ],
+  },
+  {
     name: 'go-to-members-reserved-for-others',
     theme: 'tenants',
     edits: [
