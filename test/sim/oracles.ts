@@ -1,6 +1,7 @@
 import { HOST_LABEL } from '../../src/api/marks.ts';
 import type { Kubelets, Run } from './kubelets.ts';
 import { AskingOracle } from './oracles/asking-oracle.ts';
+import { BoundsOracle } from './oracles/bounds-oracle.ts';
 import { CopiesOracle } from './oracles/copies-oracle.ts';
 import { CostOracle } from './oracles/cost-oracle.ts';
 import { FencingOracle } from './oracles/fencing-oracle.ts';
@@ -85,6 +86,7 @@ export class Oracles {
   readonly #costs: CostOracle;
   readonly #oversold: OversoldOracle;
   readonly #reports: ReportOracle;
+  readonly #bounds: BoundsOracle;
 
   constructor(world: World, kubelets: ReadonlyMap<string, Kubelets>) {
     this.#world = world;
@@ -109,6 +111,7 @@ export class Oracles {
     this.#costs = new CostOracle(report);
     this.#oversold = new OversoldOracle(world, report);
     this.#reports = new ReportOracle(report);
+    this.#bounds = new BoundsOracle(world, report);
   }
 
   /** From now on an administrator lets all go that is kept. */
@@ -290,6 +293,7 @@ export class Oracles {
       const isFirst = !this.#copied.has(uid);
       this.#copied.add(uid);
       this.#makers.set(object.metadata.uid, { by, at: change.at });
+      if (isOfProgram(by) && hostPod !== undefined) this.#bounds.made(change, hostPod.object);
       if (isOfProgram(by))
         this.#fencing.makes(change, hostPod?.since ?? 0, this.#kubelets.get(cluster.name)?.onSince ?? 0);
       const isEnded = this.#fencing.isOutOfService(asPod(hostPod?.object ?? object).spec.nodeName ?? '');

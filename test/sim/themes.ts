@@ -121,6 +121,8 @@ export const RARE_THEMES: Readonly<Record<string, readonly StepKind[]>> = {
     'limited-and-slow',
     'reserve',
     'scale-without-end',
+    'take-restrictions-away',
+    'tolerate-more',
     'slow',
     'delete-pod',
     'scale',

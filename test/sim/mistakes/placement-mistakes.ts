@@ -119,6 +119,30 @@ export const PLACEMENT_MISTAKES: readonly Mistake[] = [
     ],
   },
   {
+    name: 'take-restrictions-away-by-namespaces',
+    seed: 21,
+    theme: 'tenants',
+    edits: [
+      {
+        file: 'overrides/apply-overrides.ts',
+        from: '  if (lost !== undefined) {\n',
+        to: "  if (lost === '') {\n",
+      },
+    ],
+  },
+  {
+    name: 'tolerate-in-members-what-the-pod-does-not',
+    seed: 21,
+    theme: 'tenants',
+    edits: [
+      {
+        file: 'pods/translate-constraints.ts',
+        from: '  if (more !== undefined) {\n',
+        to: '  if (more === null) {\n',
+      },
+    ],
+  },
+  {
     name: 'go-to-members-reserved-for-others',
     theme: 'tenants',
     edits: [
