@@ -11,6 +11,7 @@ import { IdentityOracle } from './oracles/identity-oracle.ts';
 import { MissingOracle } from './oracles/missing-oracle.ts';
 import { MovesOracle } from './oracles/moves-oracle.ts';
 import { NodeOracle } from './oracles/node-oracle.ts';
+import { OptInOracle } from './oracles/opt-in-oracle.ts';
 import { OversoldOracle } from './oracles/oversold-oracle.ts';
 import { ReleasesOracle } from './oracles/releases-oracle.ts';
 import { ReportOracle } from './oracles/report-oracle.ts';
@@ -87,6 +88,7 @@ export class Oracles {
   readonly #oversold: OversoldOracle;
   readonly #reports: ReportOracle;
   readonly #bounds: BoundsOracle;
+  readonly #optIn: OptInOracle;
 
   constructor(world: World, kubelets: ReadonlyMap<string, Kubelets>) {
     this.#world = world;
@@ -112,6 +114,7 @@ export class Oracles {
     this.#oversold = new OversoldOracle(world, report);
     this.#reports = new ReportOracle(report);
     this.#bounds = new BoundsOracle(world, report);
+    this.#optIn = new OptInOracle(world, report);
   }
 
   /** From now on an administrator lets all go that is kept. */
@@ -126,6 +129,7 @@ export class Oracles {
     this.#moves.changed(change, (uid) => this.#copied.has(uid));
     this.#releases.changed(change);
     this.#heal.changed(change);
+    this.#optIn.changed(change);
     if (this.#world.isCrowded) {
       this.room.changed(change);
       this.#oversold.changed(change);

@@ -123,6 +123,7 @@ export const RARE_THEMES: Readonly<Record<string, readonly StepKind[]>> = {
     'scale-without-end',
     'take-restrictions-away',
     'tolerate-more',
+    'tolerate-everything',
     'slow',
     'delete-pod',
     'scale',

@@ -5,6 +5,7 @@ import { asOldHostReads, MISNAMED, SMALL_NODES, SMALL_POOLS, smallNode } from '.
 import { dividingPolicies } from './divisions.ts';
 import { EventLoop } from './event-loop.ts';
 import { Network } from './network.ts';
+import { admitting, OPTED_OUT } from './opted-out.ts';
 import { handingOn, placementRules } from './placement-rules.ts';
 import { Random } from './random.ts';
 import { residencePolicies } from './residence.ts';
@@ -67,6 +68,10 @@ export class World {
     });
     for (const name of USER_NAMESPACES) namespace(this.host, name);
     if (isCrowded) this.host.reads = asOldHostReads;
+    if (hasResidence) {
+      namespace(this.host, OPTED_OUT);
+      this.host.reads = admitting((node) => MEMBERS.some((member) => member === node));
+    }
     this.#nodes(this.host, () => node(this.host, 'real-1', '4'));
     for (const name of MEMBERS) this.#member(name, ca);
     const chance = new Random(seed, 4);

@@ -1,6 +1,7 @@
 import { MEMBER_CONSTRAINTS_ANNOTATION } from '../../../src/api/marks.ts';
 import type { JsonObject } from '../../../src/kube/json-equal.ts';
 import { DIVIDED, DIVISION_NAMES, QUOTA } from '../divisions.ts';
+import { OPTED_OUT } from '../opted-out.ts';
 import type { Random } from '../random.ts';
 import type { Scene } from '../scene.ts';
 import { DEDICATED, LOOSENINGS, strictSpec } from '../strict-pods.ts';
@@ -86,6 +87,14 @@ export const CHEATS = {
       const annotations = { [MEMBER_CONSTRAINTS_ANNOTATION]: JSON.stringify({ tolerations }) };
       const made = makePod(scene, seconds, someNamespace(random), { annotations }, spec);
       return `tenant makes ${made}, which is to tolerate ${DEDICATED.key} in members only`;
+    },
+  },
+  'tolerate-everything': {
+    weight: 0,
+    act: (scene, random) => {
+      const seconds = Math.round(random.between(5, 60));
+      const spec = { ...podSpec('Always'), tolerations: [{ operator: 'Exists' }] };
+      return `tenant makes ${makePod(scene, seconds, OPTED_OUT, {}, spec)}, which tolerates everything`;
     },
   },
 } satisfies Acts;

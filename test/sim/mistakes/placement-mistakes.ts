@@ -131,6 +131,18 @@ export const PLACEMENT_MISTAKES: readonly Mistake[] = [
     ],
   },
   {
+    name: 'let-what-tolerates-everything-leave-the-host',
+    seed: 21,
+    theme: 'tenants',
+    edits: [
+      {
+        file: 'admission/pod-defaults.ts',
+        from: '    ...(concerned ? [] : stayOnHost(spec)),\n',
+        to: '',
+      },
+    ],
+  },
+  {
     name: 'tolerate-in-members-what-the-pod-does-not',
     seed: 21,
     theme: 'tenants',
