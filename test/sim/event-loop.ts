@@ -26,6 +26,8 @@ export class EventLoop {
   turns = 0;
   /** Called after each turn. */
   afterTurn: (() => void) | undefined;
+  /** The same, for whoever looks on from outside. */
+  onTurn: (() => void) | undefined;
   readonly #random: Random;
   readonly #heap: Turn[] = [];
   #numbers = 0;
@@ -97,6 +99,7 @@ export class EventLoop {
       if (next.owner !== undefined) settle();
       this.current = undefined;
       this.afterTurn?.();
+      this.onTurn?.();
     }
     return false;
   }

@@ -33,7 +33,13 @@ export interface Outcome {
 /** Runs one history up to the first violation. `say` gets a line for each step, and for each change if `all`. */
 export async function runHistory(
   plan: Plan,
-  o: { ca: string; say?: ((line: string) => void) | undefined; changes?: boolean | undefined },
+  o: {
+    ca: string;
+    say?: ((line: string) => void) | undefined;
+    changes?: boolean | undefined;
+    /** Told after each turn in which step that was, and when, in ms. */
+    onTurn?: ((step: number, at: number) => void) | undefined;
+  },
 ): Promise<Outcome> {
   const { seed, replicas, mostPods, hasRules, hasResidence, isCrowded } = plan;
   const scene = new Scene(seed, { ca: o.ca, replicas, mostPods, hasRules, hasResidence, isCrowded });
@@ -61,6 +67,8 @@ export async function runHistory(
   });
   enterSimulation({ loop, random: new Random(plan.seed, 3), network });
   let step = 0;
+  const { onTurn } = o;
+  if (onTurn !== undefined) loop.onTurn = () => onTurn(step, loop.now);
   const first = (): Violation | undefined => oracles.violations[0];
   try {
     for (const replica of scene.replicas) await replica.start();

@@ -6,6 +6,7 @@ import { nodeIsChosenBy } from '../../src/kube/node-selector.ts';
 import { firstUntolerated } from '../../src/kube/taints.ts';
 import type { FilterVerb } from '../../src/scheduler/second-question.ts';
 import { ExtenderCaller, type ExtenderAnswer } from './extender-caller.ts';
+import { OPTED_OUT } from './opted-out.ts';
 import { asPod, isFinal } from './pod-shapes.ts';
 import type { ResidenceOracle } from './oracles/residence-oracle.ts';
 import type { StateOracle } from './oracles/state-oracle.ts';
@@ -33,7 +34,7 @@ interface Cycle extends Waiting {
 
 /**
  * The scheduler of the host: one pod after the other, by taints, selectors and requests. Where the world is wired so, it asks
- * the extender as manifests/scheduler have it. The host's own nodes have no room.
+ * the extender as manifests/scheduler have it, but about pods of namespaces that have not opted in. The host's own nodes have no room.
  */
 export class HostScheduler {
   readonly #world: World;
@@ -95,7 +96,8 @@ export class HostScheduler {
       if (pod === undefined) continue;
       const cycle: Cycle = { ...next, pod, nodes: this.#passing(pod) };
       if (cycle.nodes.length === 0) this.#again(cycle);
-      else if (this.#world.wiring === 'none') this.#bind(cycle, this.#random.pick(cycle.nodes));
+      else if (this.#world.wiring === 'none' || pod.metadata.namespace === OPTED_OUT)
+        this.#bind(cycle, this.#random.pick(cycle.nodes));
       else {
         this.#busy = true;
         this.#filter(cycle, this.#world.wiring === 'marked' ? ['confirm', 'filter'] : ['filter']);

@@ -1,6 +1,7 @@
 import { HOST_LABEL } from '../../src/api/marks.ts';
 import type { Kubelets, Run } from './kubelets.ts';
 import { AskingOracle } from './oracles/asking-oracle.ts';
+import { BoundsOracle } from './oracles/bounds-oracle.ts';
 import { CopiesOracle } from './oracles/copies-oracle.ts';
 import { CostOracle } from './oracles/cost-oracle.ts';
 import { FencingOracle } from './oracles/fencing-oracle.ts';
@@ -10,6 +11,7 @@ import { IdentityOracle } from './oracles/identity-oracle.ts';
 import { MissingOracle } from './oracles/missing-oracle.ts';
 import { MovesOracle } from './oracles/moves-oracle.ts';
 import { NodeOracle } from './oracles/node-oracle.ts';
+import { OptInOracle } from './oracles/opt-in-oracle.ts';
 import { OversoldOracle } from './oracles/oversold-oracle.ts';
 import { ReleasesOracle } from './oracles/releases-oracle.ts';
 import { ReportOracle } from './oracles/report-oracle.ts';
@@ -85,6 +87,8 @@ export class Oracles {
   readonly #costs: CostOracle;
   readonly #oversold: OversoldOracle;
   readonly #reports: ReportOracle;
+  readonly #bounds: BoundsOracle;
+  readonly #optIn: OptInOracle;
 
   constructor(world: World, kubelets: ReadonlyMap<string, Kubelets>) {
     this.#world = world;
@@ -109,6 +113,8 @@ export class Oracles {
     this.#costs = new CostOracle(report);
     this.#oversold = new OversoldOracle(world, report);
     this.#reports = new ReportOracle(report);
+    this.#bounds = new BoundsOracle(world, report);
+    this.#optIn = new OptInOracle(world, report);
   }
 
   /** From now on an administrator lets all go that is kept. */
@@ -123,6 +129,7 @@ export class Oracles {
     this.#moves.changed(change, (uid) => this.#copied.has(uid));
     this.#releases.changed(change);
     this.#heal.changed(change);
+    this.#optIn.changed(change);
     if (this.#world.isCrowded) {
       this.room.changed(change);
       this.#oversold.changed(change);
@@ -290,6 +297,7 @@ export class Oracles {
       const isFirst = !this.#copied.has(uid);
       this.#copied.add(uid);
       this.#makers.set(object.metadata.uid, { by, at: change.at });
+      if (isOfProgram(by) && hostPod !== undefined) this.#bounds.made(change, hostPod.object);
       if (isOfProgram(by))
         this.#fencing.makes(change, hostPod?.since ?? 0, this.#kubelets.get(cluster.name)?.onSince ?? 0);
       const isEnded = this.#fencing.isOutOfService(asPod(hostPod?.object ?? object).spec.nodeName ?? '');

@@ -5,6 +5,7 @@ import { planOf, type Plan } from './plan.ts';
 import { realNow } from './real-time.ts';
 import { shrink } from './shrink.ts';
 import { ALL_THEMES } from './themes.ts';
+import { tellingOfTurns } from './turn-watch.ts';
 import { runSeeds, type SeedOutcome } from './worker-pool.ts';
 
 const STEPS = 200;
@@ -45,9 +46,10 @@ async function work(steps: number): Promise<void> {
   const { ca } = await installFiles();
   // Every request that is given up makes errors; where they came from is looked at in a replay only.
   Error.stackTraceLimit = 0;
+  const onTurn = tellingOfTurns((turned) => process.send?.(turned));
   process.on('message', ({ seed }: { seed: number }) => {
     const before = process.cpuUsage();
-    void runHistory(planOf(seed, steps), { ca }).then((outcome) => {
+    void runHistory(planOf(seed, steps), { ca, onTurn }).then((outcome) => {
       const { user, system } = process.cpuUsage(before);
       process.send?.({ seed, outcome, cpuMs: (user + system) / 1_000 } satisfies SeedOutcome);
     });

@@ -1,5 +1,6 @@
 import type { Act, Acts } from './actors/act.ts';
 import { API_SERVERS } from './actors/api-servers.ts';
+import { CHEATS } from './actors/cheats.ts';
 import { CROWDS } from './actors/crowds.ts';
 import { DELETIONS } from './actors/deletions.ts';
 import { FENCING } from './actors/fencing.ts';
@@ -38,6 +39,7 @@ const ACTORS = {
   ...MIGRATIONS,
   ...POLICIES,
   ...TENANTS,
+  ...CHEATS,
   ...CROWDS,
 } satisfies Acts;
 

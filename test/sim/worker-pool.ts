@@ -1,6 +1,7 @@
 import { fork, type ChildProcess } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import type { Outcome } from './history.ts';
+import { TurnWatch, type Turned } from './turn-watch.ts';
 
 /** After so many histories a process is replaced, so that what they leave behind does not pile up. */
 const HISTORIES_PER_PROCESS = 600;
@@ -53,16 +54,29 @@ async function runWorker(
     execArgv: [...process.execArgv, ...V8_FLAGS],
   });
   return await new Promise<boolean>((resolve, reject) => {
+    const watch = new TurnWatch(({ step, at }, what) => {
+      const stuck = seed;
+      seed = undefined;
+      child.kill('SIGKILL');
+      if (stuck !== undefined) o.onOutcome({ seed: stuck, outcome: stuckAt(step, at, what), cpuMs: 0 });
+      resolve(true);
+    });
     child.on('error', reject);
     child.on('exit', (code) => {
+      watch.end();
       if (seed !== undefined) reject(new Error(`the process that ran seed ${seed} ended with code ${code}`));
     });
-    child.on('message', (message: SeedOutcome | 'ready') => {
+    child.on('message', (message: SeedOutcome | Turned | 'ready') => {
+      if (message !== 'ready' && !('outcome' in message)) {
+        watch.took(message);
+        return;
+      }
       if (message !== 'ready') {
         o.onOutcome(message);
         done += 1;
         seed = done < HISTORIES_PER_PROCESS ? next() : undefined;
       }
+      watch.took(seed === undefined ? undefined : { step: 0, at: 0 });
       if (seed !== undefined) child.send({ seed });
       else {
         child.disconnect();
@@ -70,4 +84,9 @@ async function runWorker(
       }
     });
   });
+}
+
+/** Of a history whose process does nothing else any more. */
+function stuckAt(step: number, at: number, what: string): Outcome {
+  return { violation: { oracle: 'busy', what, at }, step, digest: 0, turns: 0, simulatedMs: at };
 }

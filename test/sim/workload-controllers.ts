@@ -1,5 +1,6 @@
 import type { JsonObject } from '../../src/kube/json-equal.ts';
 import { DELETION_COST_ANNOTATION } from '../../src/placement/deletion-cost.ts';
+import { QUOTA } from './divisions.ts';
 import { isFinal, isReady, phaseOf } from './pod-shapes.ts';
 import type { Random } from './random.ts';
 import type { Change, SimCluster, SimObject } from './sim-cluster.ts';
@@ -104,7 +105,7 @@ export class WorkloadControllers {
 
   /** Pods that are not Ready go first, then those whose deletion cost is lower. */
   #replicaSet(owner: SimObject): void {
-    const { replicas = 1 } = specOf(owner);
+    const replicas = Math.min(specOf(owner).replicas ?? 1, quotaOf(owner));
     this.#claim(owner);
     const active = this.#podsOf(owner)
       .filter((pod) => !isFinal(pod) && pod.metadata.deletionTimestamp === undefined)
@@ -223,6 +224,11 @@ function ownerPath(pod: SimObject, owner: { kind: string; name: string }): strin
 
 function costOf({ metadata }: SimObject): number {
   return Number(metadata.annotations?.[DELETION_COST_ANNOTATION] ?? 0);
+}
+
+/** How many pods others than its user let it have. */
+function quotaOf({ metadata }: SimObject): number {
+  return Number(metadata.labels?.[QUOTA] ?? Number.POSITIVE_INFINITY);
 }
 
 function specOf(owner: SimObject): Workload {

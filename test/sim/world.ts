@@ -2,8 +2,10 @@ import type { JsonObject } from '../../src/kube/json-equal.ts';
 import { kubeconfig } from './certificate.ts';
 import { crowdedRules } from './crowded-rules.ts';
 import { asOldHostReads, MISNAMED, SMALL_NODES, SMALL_POOLS, smallNode } from './crowded.ts';
+import { dividingPolicies } from './divisions.ts';
 import { EventLoop } from './event-loop.ts';
 import { Network } from './network.ts';
+import { admitting, OPTED_OUT } from './opted-out.ts';
 import { handingOn, placementRules } from './placement-rules.ts';
 import { Random } from './random.ts';
 import { residencePolicies } from './residence.ts';
@@ -66,6 +68,10 @@ export class World {
     });
     for (const name of USER_NAMESPACES) namespace(this.host, name);
     if (isCrowded) this.host.reads = asOldHostReads;
+    if (hasResidence) {
+      namespace(this.host, OPTED_OUT);
+      this.host.reads = admitting((node) => MEMBERS.some((member) => member === node));
+    }
     this.#nodes(this.host, () => node(this.host, 'real-1', '4'));
     for (const name of MEMBERS) this.#member(name, ca);
     const chance = new Random(seed, 4);
@@ -78,7 +84,9 @@ export class World {
     }
     // Without rules nothing says that a pod may leave the host.
     if (this.wiring === 'none' && chance.chance(0.7)) return;
-    const residence = hasResidence ? residencePolicies(MEMBERS, USER_NAMESPACES) : [];
+    const residence = hasResidence
+      ? [...residencePolicies(MEMBERS, USER_NAMESPACES), ...dividingPolicies(MEMBERS, USER_NAMESPACES)]
+      : [];
     const rules = placementRules(chance);
     const given = new Random(seed, 23).chance(0.5) ? handingOn(rules) : rules;
     for (const { path, policy } of [...given, ...residence]) this.host.create('setup', path, policy);

@@ -107,6 +107,54 @@ export const PLACEMENT_MISTAKES: readonly Mistake[] = [
     ],
   },
   {
+    name: 'divide-one-seat-after-the-other',
+    seed: 164,
+    theme: 'tenants',
+    edits: [
+      {
+        file: 'placement/highest-averages.ts',
+        from: '    if (Math.abs(left) > FEW) left = this.#leap(counts, total);\n',
+        to: '    if (Math.abs(left) < 0) left = this.#leap(counts, total);\n',
+      },
+    ],
+  },
+  {
+    name: 'take-restrictions-away-by-namespaces',
+    seed: 21,
+    theme: 'tenants',
+    edits: [
+      {
+        file: 'overrides/apply-overrides.ts',
+        from: '  if (lost !== undefined) {\n',
+        to: "  if (lost === '') {\n",
+      },
+    ],
+  },
+  {
+    name: 'let-what-tolerates-everything-leave-the-host',
+    seed: 21,
+    theme: 'tenants',
+    edits: [
+      {
+        file: 'admission/pod-defaults.ts',
+        from: '    ...(concerned ? [] : stayOnHost(spec)),\n',
+        to: '',
+      },
+    ],
+  },
+  {
+    name: 'tolerate-in-members-what-the-pod-does-not',
+    seed: 21,
+    theme: 'tenants',
+    edits: [
+      {
+        file: 'pods/translate-constraints.ts',
+        from: '  if (more !== undefined) {\n',
+        to: '  if (more === null) {\n',
+      },
+    ],
+  },
+  {
     name: 'go-to-members-reserved-for-others',
     theme: 'tenants',
     edits: [
