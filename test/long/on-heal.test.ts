@@ -5,6 +5,7 @@ import type { Cluster } from '../../hack/cluster.ts';
 import { canRunKubelets } from '../../hack/system-packages.ts';
 import { waitForNode, waitReady } from '../../hack/spillway.ts';
 import { until } from '../../hack/until.ts';
+import type { PlacementPolicy } from '../../src/api/placement-policy.ts';
 import type { Node, Pod } from '../../src/kube/core-v1.ts';
 import type { FaultProxy } from '../fixtures/fault-proxy.ts';
 import {
@@ -31,6 +32,10 @@ const NAMESPACE = 'heal';
 /** Half an hour, a thirtieth of it: pods of a lost member are replaced after 15 s instead of 5 min and more. */
 const PARTITION_MS = 60_000;
 const PATIENT = { timeoutMs: 120_000 };
+/** Ends well when it is told to, and not when it is ended. */
+const UNTIL_DONE = 'trap "exit 1" TERM; until [ -e /tmp/done ]; do sleep 0.1; done';
+/** Done when the partition is over. */
+const LONGER = `sleep ${String(PARTITION_MS / 1_000 + 20)}`;
 
 /** What runs where in the members: real kubelets say it, and not the program. */
 class Copies {
@@ -40,11 +45,14 @@ class Copies {
   readonly most = new Map<string, number>();
   /** By app: how often containers were started again. */
   readonly restarts = new Map<string, number>();
+  /** By app and UID: the member in which a copy did its work to the end. */
+  readonly #done = new Map<string, Map<string, string>>();
   readonly #live = new Map<string, Set<string>>();
 
-  seen(type: string, { metadata, status }: Pod): void {
+  seen(member: string, type: string, { metadata, status }: Pod): void {
     const app = metadata.labels?.['app'] ?? '';
     const { uid = '' } = metadata;
+    if (status?.phase === 'Succeeded') this.#done.set(app, (this.#done.get(app) ?? new Map()).set(uid, member));
     this.made.set(app, (this.made.get(app) ?? new Set()).add(uid));
     const live = this.#live.get(app) ?? new Set();
     if (type === 'DELETED' || status?.phase === 'Succeeded' || status?.phase === 'Failed') live.delete(uid);
@@ -54,6 +62,17 @@ class Copies {
     const restarts = (status?.containerStatuses ?? []).reduce((sum, { restartCount }) => sum + restartCount, 0);
     this.restarts.set(app, Math.max(this.restarts.get(app) ?? 0, restarts));
   }
+
+  /** Where copies of an app did their work to the end: a member for each. */
+  doneIn(app: string): string[] {
+    return [...(this.#done.get(app)?.values() ?? [])].toSorted();
+  }
+}
+
+interface JobStatus {
+  succeeded?: number;
+  failed?: number;
+  completionTime?: string;
 }
 
 /** Two members with real kubelets behind lines that can be cut. */
@@ -109,17 +128,47 @@ describe.runIf(kubelets.ok)('a partition', () => {
   const web = (name: string, replicas: number): Fields =>
     deployment(NAMESPACE, name, replicas, '10m', {}, { containers: [shell(IDLE)] });
 
-  function stateful(): Fields {
-    const { kind: _, spec, ...rest } = web('db', 1);
-    return { ...rest, kind: 'StatefulSet', spec: { ...(spec as Fields), serviceName: 'db' } };
+  function stateful(name: string): Fields {
+    const { kind: _, spec, ...rest } = web(name, 1);
+    return { ...rest, kind: 'StatefulSet', spec: { ...(spec as Fields), serviceName: name } };
   }
 
-  /** Done when the partition is over. */
-  function job(): Fields {
-    const { spec } = web('sum', 1) as { spec: { template: { spec: Fields } } };
-    const containers = [shell(`sleep ${String(PARTITION_MS / 1_000 + 20)}`)];
+  function job(name: string, script: string): Fields {
+    const { spec } = web(name, 1) as { spec: { template: { spec: Fields } } };
+    const containers = [shell(script)];
     const template = { ...spec.template, spec: { ...spec.template.spec, restartPolicy: 'Never', containers } };
-    return { apiVersion: 'batch/v1', kind: 'Job', metadata: { name: 'sum', namespace: NAMESPACE }, spec: { template } };
+    return { apiVersion: 'batch/v1', kind: 'Job', metadata: { name, namespace: NAMESPACE }, spec: { template } };
+  }
+
+  /** Has a pod of a Job that waits for that end well, in the member itself. */
+  async function finish(member: string, { metadata: { name } }: Pod): Promise<void> {
+    await kubectl(topology.member(member).cluster, ['exec', name, '-n', NAMESPACE, '--', 'touch', '/tmp/done']);
+  }
+
+  const jobStatus = async (name: string): Promise<JobStatus> =>
+    (await read<{ status?: JobStatus }>(host, `/apis/batch/v1/namespaces/${NAMESPACE}/jobs/${name}`))?.status ?? {};
+
+  async function jobIsDone(name: string): Promise<JobStatus> {
+    return await until(
+      `Job ${name} is done`,
+      async () => {
+        const status = await jobStatus(name);
+        return status.completionTime === undefined ? undefined : status;
+      },
+      PATIENT,
+    );
+  }
+
+  /** The only pod of an app that is there, and not going. */
+  async function goesOn(app: string): Promise<Pod> {
+    return await until(
+      `one pod of ${app} is left`,
+      async () => {
+        const [only, ...others] = await podsOf(host, NAMESPACE, `app=${app}`);
+        return others.length === 0 && only?.metadata.deletionTimestamp === undefined ? only : undefined;
+      },
+      PATIENT,
+    );
   }
 
   function cut(): void {
@@ -172,18 +221,29 @@ describe.runIf(kubelets.ok)('a partition', () => {
       rules('longest', 'Deployment', { onHeal: 'LongestRunning' }),
       rules('died', 'Deployment', { onHeal: 'LongestRunning' }),
       rules('db', 'StatefulSet'),
+      rules('fenced', 'StatefulSet', { action: 'ReplaceWhenFenced' }),
       rules('sum', 'Job'),
+      rules('work-original', 'Job', { action: 'Replace', onHeal: 'KeepOriginal' }),
+      rules('work-replacement', 'Job', { action: 'Replace', onHeal: 'KeepReplacement' }),
+      rules('short', 'Job', { action: 'Replace', onHeal: 'KeepOriginal' }),
     ]);
-    await host.apply([...names.map((name) => web(name, wanted[name])), stateful(), job()]);
+    const held = ['db', 'fenced', 'sum'];
+    const works = ['work-original', 'work-replacement'];
+    await host.apply([
+      ...names.map((name) => web(name, wanted[name])),
+      ...['db', 'fenced'].map((name) => stateful(name)),
+      ...[...works, 'short'].map((name) => job(name, UNTIL_DONE)),
+      job('sum', LONGER),
+    ]);
     const before = new Map<string, Pod[]>();
-    for (const name of [...names, 'db', 'sum'])
+    for (const name of [...names, ...held, ...works, 'short'])
       before.set(name, await settled(host, NAMESPACE, name, { east: name in wanted ? wanted[name as 'died'] : 1 }));
     for (const name of NAMES) {
       const { cluster } = topology.member(name);
-      for (const pod of await podsOf(cluster, NAMESPACE)) copies.seen('ADDED', pod);
+      for (const pod of await podsOf(cluster, NAMESPACE)) copies.seen(name, 'ADDED', pod);
       following.push(
         cluster.api.follow(`/api/v1/namespaces/${NAMESPACE}/pods`, ended.signal, ({ type, object }) =>
-          copies.seen(type, object as Pod),
+          copies.seen(name, type, object as Pod),
         ),
       );
     }
@@ -192,13 +252,15 @@ describe.runIf(kubelets.ok)('a partition', () => {
     const cutAt = Date.now();
     cut();
     await until(
-      'others of each Deployment are Ready in west',
+      'others of each Deployment, and of Jobs that are replaced, are Ready in west',
       async () => {
         const pods = await podsOf(host, NAMESPACE);
         const there = (app: string): number =>
           pods.filter((pod) => pod.metadata.labels?.['app'] === app && pod.spec.nodeName === 'west' && isReady(pod))
             .length;
-        return names.every((name) => there(name) === wanted[name]);
+        return (
+          names.every((name) => there(name) === wanted[name]) && [...works, 'short'].every((name) => there(name) === 1)
+        );
       },
       PATIENT,
     );
@@ -207,13 +269,24 @@ describe.runIf(kubelets.ok)('a partition', () => {
     const east = topology.member('east').cluster;
     await kubectl(east, ['exec', lone?.metadata.name ?? '', '-n', NAMESPACE, '--', 'kill', '1']);
     await until('it runs again', () => copies.restarts.get('died') === 1, PATIENT);
+    // Nobody can see that the first one did its work to the end, so it is done once more.
+    const [first] = before.get('short') ?? [];
+    const second = (await podsOf(host, NAMESPACE, 'app=short')).find(({ spec }) => spec.nodeName === 'west');
+    if (first === undefined || second === undefined) throw new Error('there are not two pods of short');
+    await finish('east', first);
+    await until('it is done in east', () => copies.doneIn('short').includes('east'), PATIENT);
+    await finish('west', second);
+    // Kubernetes calls a Job complete once none of its pods is going any more: that takes the member's answer.
+    await until('the second one counts', async () => (await jobStatus('short')).succeeded === 1, PATIENT);
+    expect((await jobStatus('short')).completionTime).toBeUndefined();
     // Those that wait are found by the next process.
     await topology.spillway.process.stop('SIGKILL');
     topology.spillway.process.restart();
     await waitReady(topology.spillway);
     await sleep(Math.max(0, cutAt + PARTITION_MS - Date.now()));
     const going = (await podsOf(host, NAMESPACE)).filter(({ metadata }) => metadata.deletionTimestamp !== undefined);
-    expect(uidsOf(going)).toEqual(uidsOf(before.get('replacement') ?? []));
+    const evicted = ['replacement', ...works, 'short'].flatMap((name) => before.get(name) ?? []);
+    expect(uidsOf(going)).toEqual(uidsOf(evicted));
     // The Node is Ready as long as it is served, so Kubernetes evicts nobody.
     expect(await nodeReadySince('east')).toBe(readySince);
     expect(going.flatMap(({ status }) => status?.conditions ?? []).map(({ reason }) => reason)).not.toContain(
@@ -238,28 +311,49 @@ describe.runIf(kubelets.ok)('a partition', () => {
     for (const name of names)
       after.set(name, await settled(host, NAMESPACE, name, { [where[name]]: wanted[name] }, PATIENT.timeoutMs));
     const settledMs = Date.now() - healedAt;
-    for (const name of ['original', 'longest', 'db'])
+    for (const name of ['original', 'longest', 'db', 'fenced'])
       expect([name, uidsOf(after.get(name) ?? (await podsOf(host, NAMESPACE, `app=${name}`)))]).toEqual([
         name,
         uidsOf(before.get(name) ?? []),
       ]);
     expect(fewest).toEqual(new Map(names.map((name) => [name, wanted[name]])));
-    const done = await until(
-      'the Job is done',
-      async () => {
-        const found = await read<{ status?: { succeeded?: number; failed?: number } }>(
-          host,
-          `/apis/batch/v1/namespaces/${NAMESPACE}/jobs/sum`,
-        );
-        return found?.status?.succeeded === 1 ? found.status : undefined;
-      },
-      PATIENT,
-    );
-    expect(done.failed ?? 0).toBe(0);
+    expect(await jobIsDone('sum')).toMatchObject({ succeeded: 1 });
+    expect((await jobStatus('sum')).failed ?? 0).toBe(0);
 
     // What kubelets ran: each of these one copy, once.
-    for (const app of ['db', 'sum'])
+    for (const app of held)
       expect([app, copies.made.get(app)?.size, copies.most.get(app), copies.restarts.get(app)]).toEqual([app, 1, 1, 0]);
+    // Of these the one that came goes on, the original ends before its work does, and the Job has as many as it asked for.
+    for (const app of works) {
+      const came = await goesOn(app);
+      expect([app, came.spec.nodeName, uidsOf(before.get(app) ?? []).has(came.metadata.uid)]).toEqual([
+        app,
+        'west',
+        false,
+      ]);
+      await until(`the copy of ${app} in east is gone`, async () => {
+        return (await podsOf(east, NAMESPACE, `app=${app}`)).length === 0;
+      });
+      await finish('west', came);
+      expect(await jobIsDone(app)).toMatchObject({ succeeded: 1 });
+      expect([app, copies.made.get(app)?.size, copies.restarts.get(app), copies.doneIn(app)]).toEqual([
+        app,
+        2,
+        0,
+        ['west'],
+      ]);
+    }
+    // What was done twice counts once.
+    expect(await jobIsDone('short')).toMatchObject({ succeeded: 1 });
+    expect(uidsOf([await goesOn('short')])).toEqual(uidsOf([second]));
+    expect([copies.made.get('short')?.size, copies.doneIn('short')]).toEqual([2, ['east', 'west']]);
+    // The policy says that it chooses nothing there.
+    const path = `/apis/spillway.dev/v1alpha1/namespaces/${NAMESPACE}/placementpolicies/work-original`;
+    const { conditions = [] } = (await read<PlacementPolicy>(host, path))?.status ?? {};
+    expect(conditions.find(({ type }) => type === 'Consistent')).toMatchObject({
+      status: 'False',
+      message: expect.stringContaining('onHeal'),
+    });
     for (const app of ['replacement', 'original', 'longest']) {
       expect([app, copies.made.get(app)?.size, copies.restarts.get(app)]).toEqual([app, 4, 0]);
     }
@@ -278,11 +372,11 @@ describe.runIf(kubelets.ok)('a partition', () => {
     expect((await eventsOf(host, NAMESPACE, lone?.metadata.name ?? '')).map(({ reason }) => reason)).toContain(
       'ReleasedPodEvicted',
     );
-    const most = ['db', 'sum'].map((app) => `${app} ${String(copies.most.get(app))}`).join(', ');
+    const most = held.map((app) => `${app} ${String(copies.most.get(app))}`).join(', ');
     measured(
       context,
       ['F25', 'F69'],
-      `cut off for ${seconds(PARTITION_MS)}, and two crashes: one of each is left ${seconds(settledMs)} after the line is whole; most copies at once of what must not run twice: ${most}`,
+      `cut off for ${seconds(PARTITION_MS)}, and two crashes: one of each is left ${seconds(settledMs)} after the line is whole; most copies at once of what must not run twice: ${most}; two Jobs that were replaced, each done once, by the pod that came`,
     );
   }, 400_000);
 });
