@@ -123,7 +123,7 @@ export const REASONS: Readonly<Record<string, Reason>> = {
   'descheduler.movesPerPodPerHour': {
     default: '5',
     unit: 'moves per pod and hour',
-    why: 'a fuse: no strategy comes near it by itself, only rules or people that work against each other',
+    why: 'a fuse: rules for a better place come to one by themselves; only causes that come and go all the time, and people, come to more',
   },
   'descheduler.dryRun': {
     default: 'false',

@@ -278,8 +278,7 @@ describe.runIf(kubelets.ok)('a partition', () => {
     await finish('west', second);
     // Kubernetes calls a Job complete once none of its pods is going any more: that takes the member's answer.
     await until('the second one counts', async () => (await jobStatus('short')).succeeded === 1, PATIENT);
-    const { failed, completionTime } = await jobStatus('short');
-    expect([failed, completionTime]).toEqual([1, undefined]);
+    expect((await jobStatus('short')).completionTime).toBeUndefined();
     // Those that wait are found by the next process.
     await topology.spillway.process.stop('SIGKILL');
     topology.spillway.process.restart();
