@@ -61,7 +61,9 @@ const spec = z
 const status = z
   .object({
     observedGeneration: observedGeneration(),
-    conditions: conditions('Accepted: the policy is in use. Consistent: the members that it is for are there.'),
+    conditions: conditions(
+      'Accepted: the policy is in use. Consistent: the members that it is for are there, and have the conditions that it names.',
+    ),
     taintedClusters: z
       .array(dnsLabel())
       .max(1_000)
@@ -75,6 +77,7 @@ export const clusterTaintPolicyKind: KindDefinition = {
   shortNames: ['ctp'],
   columns: [
     conditionColumn('Accepted', 'The policy is in use.'),
+    conditionColumn('Consistent', 'The members that it is for are there, and have the conditions that it names.'),
     column('Tainted', 'string', '.status.taintedClusters', 'Members that have taints of this policy.'),
     AGE,
   ],

@@ -1,4 +1,5 @@
 import type { Command } from 'commander';
+import { CLUSTER_TAINT_POLICIES } from '../api/cluster-taint-policy.ts';
 import { KINDS } from '../api/kinds.ts';
 import { BURST_LABEL, MEMBER_LABEL } from '../api/marks.ts';
 import { MEMBER_CLUSTERS } from '../api/member-cluster.ts';
@@ -110,12 +111,13 @@ export function addDoctor(program: Command, cli: Cli): void {
 }
 
 export async function examine(host: Viewer, systemNamespace: string): Promise<Finding[]> {
-  const [server, members, nodes, leases, policies, namespaces, placements] = await Promise.all([
+  const [server, members, nodes, leases, policies, taintPolicies, namespaces, placements] = await Promise.all([
     serverOf(host),
     host.tryList<KubeObject>(MEMBER_CLUSTERS).catch(notInstalled),
     host.tryList<Node>(NODES, { labelSelector: MEMBER_LABEL }),
     host.tryList<Lease>(LEASES, { namespace: systemNamespace }),
     bothPolicies(host),
+    host.tryList<KubeObject>(CLUSTER_TAINT_POLICIES).catch(notInstalled),
     host.tryList<KubeObject>(NAMESPACES, { labelSelector: BURST_LABEL }),
     host.tryList<KubeObject>(WORKLOAD_PLACEMENTS, { limit: 1 }).catch(notInstalled),
   ]);
@@ -182,7 +184,8 @@ export async function examine(host: Viewer, systemNamespace: string): Promise<Fi
     ...(scheduling instanceof MissingRight
       ? [notAllowed('scheduling', scheduling.right)]
       : schedulingWired({ ...known, placements: orNone(placements), now })),
-    ...judge('policies', policies, policiesWell),
+    ...judge('policies', policies, (found) => policiesWell(found, orNone(taintPolicies))),
+    ...(taintPolicies instanceof MissingRight ? [notAllowed('policies', taintPolicies.right)] : []),
     ...(await budgetsOf(host, orNone(nodes), known.policies)),
     ...(await networks(host)),
     metricsApi(await metricsStatus(host)),

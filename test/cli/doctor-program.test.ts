@@ -49,6 +49,7 @@ const LIST_KINDS: Record<string, string> = {
   memberclusters: 'MemberCluster',
   placementpolicies: 'PlacementPolicy',
   clusterplacementpolicies: 'ClusterPlacementPolicy',
+  clustertaintpolicies: 'ClusterTaintPolicy',
   workloadplacements: 'WorkloadPlacement',
   leases: 'Lease',
   namespaces: 'Namespace',
@@ -169,6 +170,7 @@ function healthy(): World {
       [MEMBERS]: [member()],
       [POLICIES]: [{ metadata: { name: 'web', namespace: 'shop', creationTimestamp: ago(600) }, spec: {} }],
       [`${OURS}/clusterplacementpolicies`]: [],
+      [`${OURS}/clustertaintpolicies`]: [],
       [PLACEMENTS]: [
         {
           metadata: { name: 'deployment-web', namespace: 'shop' },
@@ -493,6 +495,16 @@ const BROKEN: Record<string, Breakage> = {
     verdict: 'warning',
     says: /^east is to be emptied \(taint spillway\.dev\/drain\): it takes no new pods/,
     fix: /^kubectl taint node east spillway\.dev\/drain-, when that is over$/,
+  },
+  'a ClusterTaintPolicy names a condition that no member has': {
+    do: put(`${OURS}/clustertaintpolicies`, {
+      metadata: { name: 'degraded' },
+      status: { conditions: [condition('Consistent', 'False', 'Contradictory', 'no member has a condition Odd')] },
+    }),
+    check: 'policies',
+    verdict: 'warning',
+    says: /^ClusterTaintPolicy degraded: no member has a condition Odd$/,
+    fix: /correct the policy/,
   },
   'a virtual node is not served': {
     do: (one) => put(NODES, virtual('Unknown'), ...(one.lists[NODES] ?? []).slice(1))(one),

@@ -341,6 +341,23 @@ describe('scheduling', () => {
     expect(verdicts(policiesWell([policy('a', 9, condition('Accepted', 'False', 'Invalid'))]))).toEqual(['failed']);
     expect(verdicts(policiesWell([policy('a', 9, condition('Consistent', 'False'))]))).toEqual(['warning']);
   });
+
+  it('ClusterTaintPolicies are counted, and told where they contradict what there is', () => {
+    const well = policy('b', 9, condition('Accepted', 'True'), condition('Consistent', 'True'));
+    expect(policiesWell([well], [well])).toMatchObject([{ verdict: 'ok', says: '2 in use' }]);
+    const odd = policy(
+      'b',
+      9,
+      condition('Accepted', 'True'),
+      condition('Consistent', 'False', 'Contradictory', 'no member that it is for has a condition Odd'),
+    );
+    expect(policiesWell([], [odd])).toMatchObject([
+      {
+        verdict: 'warning',
+        says: expect.stringMatching(/^ClusterTaintPolicy .*b: no member that it is for has a condition Odd$/),
+      },
+    ]);
+  });
 });
 
 describe('webhooks', () => {

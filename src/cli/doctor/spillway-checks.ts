@@ -242,15 +242,24 @@ export function schedulingWired({ policies, namespaces, placements, leases, now 
 
 type WithConditions = KubeObject & { status?: { conditions?: Condition[] } };
 
-/** Policies that are not in use as they are written. */
-export function policiesWell(policies: readonly KubeObject[]): Finding[] {
+/** Policies, and ClusterTaintPolicies, that are not in use as they are written. */
+export function policiesWell(policies: readonly KubeObject[], taintPolicies: readonly KubeObject[] = []): Finding[] {
   const check = 'policies';
-  const findings = (policies as readonly WithConditions[]).flatMap((policy): Finding[] => {
+  const all = [
+    ...policies.map((policy) => ({ policy, name: keyOf(policy), page: 'concepts/placement.md' })),
+    ...taintPolicies.map((policy) => ({
+      policy,
+      name: `ClusterTaintPolicy ${keyOf(policy)}`,
+      page: 'concepts/failover.md#by-policy',
+    })),
+  ];
+  const findings = all.flatMap(({ policy: object, name, page }): Finding[] => {
+    const policy: WithConditions = object;
     const bad = policy.status?.conditions?.find(({ status }) => status === 'False');
     if (bad === undefined) return [];
     const found = bad.type === 'Accepted' ? failed : warning;
-    const says = `${keyOf(policy)}: ${bad.message ?? bad.reason ?? ''}`;
-    return [found(check, says, 'correct the policy', 'concepts/placement.md')];
+    const says = `${name}: ${bad.message ?? bad.reason ?? ''}`;
+    return [found(check, says, 'correct the policy', page)];
   });
-  return findings.length > 0 || policies.length === 0 ? findings : [ok(check, `${policies.length} in use`)];
+  return findings.length > 0 || all.length === 0 ? findings : [ok(check, `${all.length} in use`)];
 }
