@@ -134,7 +134,14 @@ export const workloadMigrationKind: KindDefinition = {
     column('State', 'string', ofCondition('Complete', 'reason'), 'How far it has come.'),
     column('Finished', 'date', '.status.finishTime'),
     AGE,
-    wide(column('Message', 'string', ofCondition('Complete', 'message'), 'How far it has come, in words.')),
+    wide(
+      column(
+        'Message',
+        'string',
+        ofCondition('Complete', 'message'),
+        'How far it has come, or why it was refused, in words.',
+      ),
+    ),
   ],
 };
 

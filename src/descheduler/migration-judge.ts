@@ -197,7 +197,7 @@ function refusal(message: string, workloads: MigrationFound['workloads']): Migra
   return {
     state: 'Refused',
     // Pods may have left before it was stopped, or edited.
-    message: 'as it stands nothing is moved by it; edit the migration, or make it anew, to have it judged again',
+    message: `${message}; as it stands nothing is moved by it; edit the migration, or make it anew, to have it judged again`,
     workloads,
     fits: { status: 'False', message },
   };

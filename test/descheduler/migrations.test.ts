@@ -1056,7 +1056,9 @@ describe('stopping it', () => {
     room.api.edit(`${PATH}/now`, { spec: { ...GOOD_MIGRATION, suspend: false } });
     await judged();
     expect(state()).toEqual(['Fits False DoesNotFit', 'Complete False Refused']);
-    expect(stored()?.status?.conditions?.[1]?.message).toMatch(/^as it stands nothing is moved by it; edit/);
+    expect(stored()?.status?.conditions?.[1]?.message).toMatch(
+      /^1 workload of 1: deployment\/web: .*; as it stands nothing is moved by it; edit/,
+    );
     expect(moves()).toHaveLength(1);
   });
 
