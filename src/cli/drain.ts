@@ -126,15 +126,12 @@ async function empty(
   for (const { pod, why } of plan.skipped) terminal.note(`note: pod ${keyOf(pod)} stays: ${why}`);
   // Requests take turns; pods do not: one that its budget keeps is in nobody's way.
   const turns = new PQueue({ concurrency: AT_ONCE });
-  const pods = plan.evict;
-  if (flags.dryRun !== 'none') {
-    const pace = { deadline, turns, signal: terminal.signal, evicted: new Set<Pod>() };
-    return await Promise.all(pods.map(async (pod) => await leave(cli, host, pod, flags, pace)));
-  }
-  return await whileCordoned(terminal, host, name, async (signal, evicted) => {
+  const evictAll = async (signal: AbortSignal, evicted: Set<Pod>): Promise<Leaving[]> => {
     const pace = { deadline, turns, signal, evicted };
-    return await Promise.all(pods.map(async (pod) => await leave(cli, host, pod, flags, pace)));
-  });
+    return await Promise.all(plan.evict.map(async (pod) => await leave(cli, host, pod, flags, pace)));
+  };
+  if (flags.dryRun !== 'none') return await evictAll(terminal.signal, new Set());
+  return await whileCordoned(terminal, host, name, evictAll);
 }
 
 /** Somebody let the member take new pods while it was drained: what is evicted comes straight back. */

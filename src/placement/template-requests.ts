@@ -25,7 +25,8 @@ export function templateRequests(template: unknown): TemplateRequests | undefine
 
 /**
  * The next one of its template, as far as requests go: at least what the template asks for, where this pod may have been resized while it
- * ran. What admission gave more of, it will give again; what it took away of a pod that was never changed since, too.
+ * ran. What admission gave more of, it will give again; what it took away of a pod that was never changed since, too. The very pod where nothing is to be
+ * raised: what is known of its shape goes by the object.
  */
 export function asTemplateAsks(pod: Pod, requests: TemplateRequests | undefined): Pod {
   // API servers before 1.34 do not count.
@@ -34,14 +35,17 @@ export function asTemplateAsks(pod: Pod, requests: TemplateRequests | undefined)
   const raised = (container: Container): Container => {
     const { [container.name]: asked } = requests;
     if (asked === undefined) return container;
-    const most = parseAmounts(container.resources?.requests);
+    const own = parseAmounts(container.resources?.requests);
+    const most = new Map(own);
     raiseTo(most, parseAmounts(asked));
+    if ([...most].every(([name, nanos]) => own.get(name) === nanos)) return container;
     return { ...container, resources: { ...container.resources, requests: formatAmounts(most) } };
   };
   const { containers, initContainers } = pod.spec;
-  const spec = { ...pod.spec, containers: containers.map(raised) };
-  return {
-    ...pod,
-    spec: initContainers === undefined ? spec : { ...spec, initContainers: initContainers.map(raised) },
-  };
+  const [next, nextInit] = [containers.map(raised), initContainers?.map(raised)];
+  const isRaised = (one: Container, index: number): boolean => one !== containers[index];
+  const isInitRaised = (one: Container, index: number): boolean => one !== initContainers?.[index];
+  if (!next.some(isRaised) && nextInit?.some(isInitRaised) !== true) return pod;
+  const spec = { ...pod.spec, containers: next };
+  return { ...pod, spec: nextInit === undefined ? spec : { ...spec, initContainers: nextInit } };
 }

@@ -17,7 +17,7 @@ import { nodePriorities } from './node-priorities.ts';
 import type { RankedNode } from './node-priorities.ts';
 import { Nominations } from './nominations.ts';
 import type { Nominees } from './nominees.ts';
-import { NOT_TO_LEAVE, type PlacementQuestions, type Split, splitByMember } from './placement-questions.ts';
+import { type PlacementQuestions, type Split, splitByMember } from './placement-questions.ts';
 import type { HeldRooms } from './held-rooms.ts';
 import type { SchedulerMetrics } from './scheduler-metrics.ts';
 import { type FilterVerb, SecondQuestion } from './second-question.ts';
@@ -224,15 +224,14 @@ export class Extender {
 
   /** No policy and no label says that the pod may leave the host: it goes where it says itself, if it fits there. */
   #withoutRules(pod: Pod, { local, virtual }: Split): Answer {
-    const { view, questions } = this.#o;
+    const { questions } = this.#o;
     const names = [...local];
     const reasons: Record<string, string> = {};
     let member: string | undefined;
     for (const [name, asked] of virtual) {
-      const tainted = view.nodes.whyTainted(name, []);
-      const wanted = asked.filter((one) => tainted === undefined && view.asksFor(pod, one));
+      const { open: wanted, closed } = questions.nodesByItself(pod, name, asked);
       for (const one of asked) {
-        if (!wanted.includes(one)) reasons[one] = `${clusterInWords(name)}: ${tainted ?? NOT_TO_LEAVE}`;
+        if (!wanted.includes(one)) reasons[one] = `${clusterInWords(name)}: ${closed}`;
       }
       if (wanted.length === 0) continue;
       const { room, nodes } = questions.room(pod, name, wanted, { upTo: 1 });

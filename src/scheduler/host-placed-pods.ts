@@ -69,6 +69,8 @@ export interface HostPlacedPodsOptions {
 /** Where pods of the host are, and where they could be: what those see who move them. */
 export class HostPlacedPods implements PlacedPods {
   readonly #o: HostPlacedPodsOptions;
+  /** As of a version of the nodes and members. */
+  #members: { readonly version: number; readonly byName: ReadonlyMap<string, PlacedMember> } | undefined;
 
   constructor(options: HostPlacedPodsOptions) {
     this.#o = options;
@@ -101,8 +103,6 @@ export class HostPlacedPods implements PlacedPods {
   member(name: string): PlacedMember | undefined {
     return this.#known().get(name);
   }
-
-  #members: { readonly version: number; readonly byName: ReadonlyMap<string, PlacedMember> } | undefined;
 
   #known(): ReadonlyMap<string, PlacedMember> {
     const { nodes } = this.#o.view;
@@ -292,7 +292,7 @@ export class HostPlacedPods implements PlacedPods {
     for (const cluster of view.nodes.clusters()) {
       const { name } = cluster;
       if (name === from && !mayStay) continue;
-      const nodes = questions.nodesByItself(pod, cluster);
+      const nodes = questions.openByItself(pod, cluster);
       if (typeof nodes === 'string') {
         others.push(`${name}: ${nodes}`);
         continue;

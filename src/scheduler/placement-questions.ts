@@ -21,7 +21,7 @@ import type { Rules } from '../placement/policy-selection.ts';
 import type { WorkloadState } from './workload-state.ts';
 
 /** Why no member takes a pod about which no policy and no label speaks, and that does not ask for one itself. */
-export const NOT_TO_LEAVE = 'nothing says that the pod may leave the host';
+const NOT_TO_LEAVE = 'nothing says that the pod may leave the host';
 
 /** The nodes that a scheduler asks about. */
 export interface Split {
@@ -166,16 +166,22 @@ export class PlacementQuestions {
   }
 
   /**
-   * The virtual nodes of a cluster, none for `local`, that a pod may be on about which no policy and no label speaks: it goes where it says
-   * itself. In words: why none.
+   * Of virtual nodes of a member those that a pod may be on about which no policy and no label speaks: it goes where it says itself.
+   * `closed`: why not on the others, in words.
    */
-  nodesByItself(pod: Pod, { name, unavailable }: Pick<Cluster, 'name' | 'unavailable'>): readonly string[] | string {
+  nodesByItself(pod: Pod, member: string, nodes: readonly string[]): { open: readonly string[]; closed: string } {
     const { view } = this.#o;
+    const tainted = view.nodes.whyTainted(member, []);
+    if (tainted !== undefined) return { open: [], closed: tainted };
+    return { open: nodes.filter((node) => view.asksFor(pod, node)), closed: NOT_TO_LEAVE };
+  }
+
+  /** The same of all its open nodes; none for `local`. In words: why it may be on none. */
+  openByItself(pod: Pod, { name, unavailable }: Pick<Cluster, 'name' | 'unavailable'>): readonly string[] | string {
     if (name === LOCAL) return [];
-    const closed = unavailable ?? view.nodes.whyTainted(name, []);
-    if (closed !== undefined) return closed;
-    const nodes = this.openNodes(pod, name).filter((node) => view.asksFor(pod, node));
-    return nodes.length === 0 ? NOT_TO_LEAVE : nodes;
+    if (unavailable !== undefined) return unavailable;
+    const { open, closed } = this.nodesByItself(pod, name, this.openNodes(pod, name));
+    return open.length === 0 ? closed : open;
   }
 
   #mayBeLocal(pod: Pod): boolean {

@@ -116,11 +116,9 @@ export class Preemption {
 
   /** Where it asks for itself, as in a question about nodes. Undefined: what the scheduler proposed stays. */
   #withoutRules(pod: Pod, { local, virtual }: Split, behind: VictimsBehind): Map<string, NodeVictims | undefined> {
-    const { nodes } = this.#o.view;
     const found = new Map<string, NodeVictims | undefined>(local.map((node) => [node, undefined]));
     for (const [member, names] of virtual) {
-      if (nodes.whyTainted(member, []) !== undefined) continue;
-      for (const name of names.filter((one) => this.#o.view.asksFor(pod, one))) {
+      for (const name of this.#o.questions.nodesByItself(pod, member, names).open) {
         const victims = behind(name);
         if (victims !== undefined) found.set(name, victims);
         if (found.size >= local.length + ENOUGH_VIRTUAL_NODES) return found;

@@ -163,7 +163,7 @@ export class RoomBeside {
     const places = new Set<string>();
     if (rules === undefined) {
       for (const cluster of view.nodes.clusters())
-        if (typeof questions.nodesByItself(coming, cluster) !== 'string') places.add(cluster.name);
+        if (typeof questions.openByItself(coming, cluster) !== 'string') places.add(cluster.name);
     } else {
       const { allowed } =
         from === undefined

@@ -23,6 +23,11 @@ test.each([
   expect(asked(asTemplateAsks(pod(generation, had), requests))).toEqual([wanted, undefined]);
 });
 
+test('a pod that asks for no less than its template is itself, however that is written', () => {
+  const same = pod(2, { cpu: '4000m', memory: '2Gi' });
+  expect(asTemplateAsks(same, { main: { cpu: '4', memory: '2048Mi' } })).toBe(same);
+});
+
 describe('of a template is kept', () => {
   test('what may be resized: requests, or limits in their place', () => {
     const main = { name: 'main', image: 'app', resources: { requests: { cpu: '1', 'example.com/gpu': '1' } } };
