@@ -871,7 +871,7 @@ describe('a taint of effect NoExecute', () => {
     await settled(host, namespace, 'web', { west: 2 });
     expect(await told(before[0]?.metadata.name ?? '', 'TaintedPodMoved')).toContain('(degraded:NoExecute)');
     const { stdout } = await host.kubectl(['get', 'ctp', 'degraded']);
-    expect(stdout).toMatch(/^degraded +True +\["east"\] /m);
+    expect(stdout).toMatch(/^degraded +True +True +\["east"\] /m);
     await conditionIs('False');
     const taints = async (): Promise<unknown[]> =>
       (await read<MemberCluster>(host, '/apis/spillway.dev/v1alpha1/memberclusters/east'))?.status?.taints ?? [];
