@@ -102,8 +102,16 @@ export class CapacityTracker {
     if (state === undefined) return NOTHING;
     const { headroom, caps } = state.pool;
     if (headroom.size + caps.size === 0) return NOTHING;
+    return this.roomLeft(virtualNode, coming, [...headroom.keys(), ...caps.keys()]);
+  }
+
+  /** What a virtual node has left of these resources, as the member counts, beside the pods that are there and those on their way. */
+  roomLeft(virtualNode: string, coming: Iterable<Coming>, resources: Iterable<string>): Amounts {
+    this.#settle();
+    const state = this.#pools.get(virtualNode);
+    if (state === undefined) return NOTHING;
     const sums = this.#sums(state, coming);
-    return new Map([...headroom.keys(), ...caps.keys()].map((name) => [name, roomLeft(sums, state.pool, name)]));
+    return new Map([...resources].map((name) => [name, roomLeft(sums, state.pool, name)]));
   }
 
   /** What the nodes behind a virtual node have in common; undefined for one that is not in the pools. */

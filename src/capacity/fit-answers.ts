@@ -3,8 +3,10 @@ import type { Amounts } from '../kube/amounts.ts';
 import { elasticGroupOf } from './elastic.ts';
 import type { FitAnswer, FitReason } from './fit-answer.ts';
 import { reasonsOf } from './fit-reasons.ts';
+import type { FitRequest } from './fit-request.ts';
 import type { FitShape } from './fit-shape.ts';
 import type { FitShapes } from './fit-shapes.ts';
+import { slotsByHostCount, whyOverHostCount } from './host-count.ts';
 import { interPodCheck, type InterPodCheck } from './inter-pod-constraints.ts';
 import { interPodSlots } from './inter-pod-slots.ts';
 import { raiseToSlots } from './largest-slot.ts';
@@ -20,6 +22,8 @@ export interface FitAnswersOptions {
   readonly podCounts: PodCounts;
   /** What the virtual node of a request may take yet. */
   readonly allowanceFor: (admitted: AdmittedRequest) => Amounts;
+  /** What it has left of the request's `hostCount`. */
+  readonly hostRoomFor: (request: FitRequest) => Amounts;
 }
 
 const NO_DEMAND = { key: '', amounts: [] };
@@ -40,6 +44,9 @@ export class FitAnswers {
     if (overQuota !== undefined) return refused(overQuota);
     const overAllowance = whyOverAllowance(admitted.requests, this.#o.allowanceFor(admitted));
     if (overAllowance !== undefined) return refused(overAllowance);
+    const { hostCount } = admitted.request;
+    const overHostCount = hostCount && whyOverHostCount(hostCount, this.#o.hostRoomFor(admitted.request));
+    if (overHostCount !== undefined) return refused(overHostCount);
     const shape = this.#shapeOf(admitted);
     const check = this.interPodCheckOf(admitted);
     if (check === undefined && shape.real > 0) return { fits: true, nodes: shape.real };
@@ -67,6 +74,7 @@ export class FitAnswers {
     const limit = Math.min(
       rules.slotsInQuota(admitted),
       slotsInAllowance(admitted.requests, this.#o.allowanceFor(admitted)),
+      slotsByHostCount(admitted, this.#o.hostRoomFor(admitted.request)),
     );
     const shape = this.#shapeOf(admitted);
     if (limit === 0 || shape.real + shape.elastic === 0) return 0;

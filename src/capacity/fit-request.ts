@@ -25,6 +25,8 @@ export interface FitRequest {
   readonly key: string;
   /** What the pod asks for as it is written, before the defaults of its namespace in the member. */
   readonly requests: Amounts;
+  /** What the host's scheduler counts for the pod of resources of which that is more (host-count.ts). */
+  readonly hostCount?: Amounts;
   /** The virtual node it would come through, whose headroom and caps count. */
   readonly virtualNode: string;
   /** In the member. */

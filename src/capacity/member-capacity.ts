@@ -1,7 +1,7 @@
 import { LRUCache } from 'lru-cache';
 import { UID_LABEL } from '../api/marks.ts';
 import type { Node, Pod } from '../kube/core-v1.ts';
-import type { Amounts } from '../kube/amounts.ts';
+import { type Amounts, NOTHING } from '../kube/amounts.ts';
 import { AskedShapes } from './asked-shapes.ts';
 import type { ShapeRoom } from './asked-shapes.ts';
 import { CapacityTracker, sameForUs } from './capacity-tracker.ts';
@@ -175,6 +175,7 @@ export class MemberCapacity {
       rules: this.#rules,
       podCounts: this.#podCounts,
       allowanceFor: (admitted) => this.#allowanceFor(admitted),
+      hostRoomFor: (request) => this.#hostRoomFor(request),
     });
   }
 
@@ -213,7 +214,7 @@ export class MemberCapacity {
     const admitted = this.#rules.admit(request);
     const never = admitted.refused !== undefined || this.#rules.whyOverQuota(admitted) !== undefined;
     if (never || this.fits(request).fits) return undefined;
-    return this.#preemption.victims(admitted, candidates, this.#allowanceFor(admitted));
+    return this.#preemption.victims(admitted, candidates, this.#allowanceFor(admitted), this.#hostRoomFor(request));
   }
 
   /** Names of the nodes that can take the pod now, those that do not exist yet left out. */
@@ -364,5 +365,11 @@ export class MemberCapacity {
 
   #allowanceFor({ request }: AdmittedRequest): Amounts {
     return this.tracker.allowance(request.virtualNode, this.#reservations.coming({ bound: false }));
+  }
+
+  /** What is left of the resources of which the host's scheduler counts more for the pod than the member. */
+  #hostRoomFor({ virtualNode, hostCount }: FitRequest): Amounts {
+    if (hostCount === undefined) return NOTHING;
+    return this.tracker.roomLeft(virtualNode, this.#reservations.coming({ bound: false }), hostCount.keys());
   }
 }

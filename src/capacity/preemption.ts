@@ -8,8 +8,16 @@ import type { NodeTable } from './node-table.ts';
 import type { PodCounts } from './pod-counts.ts';
 import type { HeldPod, PlacedPod } from './pods-on-nodes.ts';
 import type { Reservations } from './reservations.ts';
-import { type Candidate, compareVictims, type Grant, type RoomWithout, type Victims, victimsAmong } from './victims.ts';
-import type { Amounts } from '../kube/amounts.ts';
+import {
+  type Candidate,
+  compareVictims,
+  type Grant,
+  type RoomWithout,
+  together,
+  type Victims,
+  victimsAmong,
+} from './victims.ts';
+import { type Amounts, NOTHING } from '../kube/amounts.ts';
 
 export interface PreemptionOptions {
   readonly hostId: string;
@@ -61,30 +69,52 @@ export class Preemption {
     this.#o = options;
   }
 
-  /** `left`: what headroom and caps leave; a resource that is not in it is not limited. */
-  victims(admitted: AdmittedRequest, candidates: readonly Candidate[], left: Amounts): Victims | undefined {
-    const { virtualNode } = admitted.request;
+  /**
+   * `left`: what headroom and caps leave; a resource that is not in it is not limited. `hostRoom`: what the virtual node has left of the
+   * request's `hostCount`.
+   */
+  victims(
+    admitted: AdmittedRequest,
+    candidates: readonly Candidate[],
+    left: Amounts,
+    hostRoom: Amounts,
+  ): Victims | undefined {
+    const { virtualNode, hostCount = NOTHING } = admitted.request;
     const there = this.#find(virtualNode, candidates);
     const allowance = new Allowance(admitted.requests, left);
+    const forHost = new Allowance(hostCount, hostRoom);
     const leaving = this.#leavingBeside(there);
     for (const pod of leaving) {
-      if (virtualNodeOf(pod.source, this.#o.hostId) === virtualNode) allowance.take(pod);
+      if (virtualNodeOf(pod.source, this.#o.hostId) !== virtualNode) continue;
+      allowance.take(pod);
+      forHost.take(pod);
     }
+    const inMember = this.#inMember(admitted, there, allowance, leaving);
+    return inMember === undefined ? undefined : besides(inMember, there, forHost);
+  }
+
+  /** So that it fits on one node there. */
+  #inMember(
+    admitted: AdmittedRequest,
+    there: readonly Removable[],
+    allowance: Allowance,
+    leaving: readonly HeldPod[],
+  ): Found | undefined {
     if (this.#someNodeFits(admitted)) return victimsAmong<Removable>(there, allowance);
     const { table, shapes } = this.#o;
     const room = new RoomOnRow(table, shapes.of(admitted.parts, admitted.shapeKey), allowance);
     const leavingRows = byRow(leaving, ({ row }) => row);
-    let best: Victims | undefined;
+    let best: Found | undefined;
     let helped = 0;
     for (const [row, onRow] of byRow(there, ({ placed }) => placed.row)) {
       const fromRow = leavingRows.get(row) ?? [];
       for (const pod of fromRow) table.lift(row, pod);
       room.row = row;
-      const victims = victimsAmong(onRow, room);
+      const victims = victimsAmong<Removable>(onRow, room);
       for (const pod of fromRow) table.putBack(row, pod);
       if (victims === undefined) continue;
       const isBetter = best === undefined || compareVictims(victims, best) < 0;
-      if (isBetter && this.#mayJoin(row, admitted, onRow, victims)) best = victims;
+      if (isBetter && this.#mayJoin(row, admitted, victims)) best = victims;
       helped += 1;
       if (helped === ENOUGH_NODES) break;
     }
@@ -127,16 +157,25 @@ export class Preemption {
   }
 
   /** Whether inter-pod constraints let the pod onto the row once these are gone. */
-  #mayJoin(row: number, { parts, request }: AdmittedRequest, onRow: readonly Removable[], { pods }: Victims): boolean {
+  #mayJoin(row: number, { parts, request }: AdmittedRequest, { pods }: Found): boolean {
     const { table, podCounts } = this.#o;
-    const leaving = new Set(pods.map(({ uid }) => uid));
-    const gone = onRow.filter(({ uid }) => leaving.has(uid));
-    for (const { placed } of gone) podCounts.remove(placed);
+    for (const { placed } of pods) podCounts.remove(placed);
     const check = interPodCheck(request.interPod, parts.choice, podCounts, table);
     const may = check?.(row) === undefined;
-    for (const { placed } of gone) podCounts.add(placed);
+    for (const { placed } of pods) podCounts.add(placed);
     return may;
   }
+}
+
+type Found = Victims<Removable>;
+
+/** These and, where the host's scheduler would not let the pod there beside all others, more of them, wherever they are. */
+function besides(found: Found, there: readonly Removable[], forHost: Allowance): Found | undefined {
+  for (const one of found.pods) forHost.take(one);
+  if (forHost.fits()) return found;
+  const others = there.filter((one) => !found.pods.includes(one));
+  const more = victimsAmong<Removable>(others, forHost);
+  return more === undefined ? undefined : together(found, more);
 }
 
 type WithRequests = Pick<Removable, 'requests'>;

@@ -16,9 +16,9 @@ export interface Candidate {
 }
 
 /** Pods whose leaving makes room, and how many of them some disruption budget does not let go. */
-export interface Victims {
+export interface Victims<C extends Candidate = Candidate> {
   /** The most important first: kube-scheduler takes the first one for the highest when it compares nodes (pickOneNodeForPreemption). */
-  readonly pods: readonly Candidate[];
+  readonly pods: readonly C[];
   readonly violations: number;
 }
 
@@ -35,7 +35,10 @@ export interface RoomWithout<C extends Candidate> {
  * taken out, and put back one by one as far as there is room for them beside the new pod: first those that a budget protects, and
  * of each kind the most important first. All are put back in the end. Undefined: not even without all of them is there room.
  */
-export function victimsAmong<C extends Candidate>(candidates: readonly C[], room: RoomWithout<C>): Victims | undefined {
+export function victimsAmong<C extends Candidate>(
+  candidates: readonly C[],
+  room: RoomWithout<C>,
+): Victims<C> | undefined {
   const [first] = candidates;
   if (first !== undefined && candidates.length === 1) return victimAlone(first, room);
   const byImportance = candidates.toSorted(compareImportance);
@@ -56,8 +59,17 @@ export function victimsAmong<C extends Candidate>(candidates: readonly C[], room
   return { pods: pods.toSorted(compareImportance), violations: pods.filter((one) => safe.has(one)).length };
 }
 
+/** Both, as one. */
+export function together<C extends Candidate>(one: Victims<C>, other: Victims<C>): Victims<C> {
+  if (other.pods.length === 0) return one;
+  return {
+    pods: [...one.pods, ...other.pods].toSorted(compareImportance),
+    violations: one.violations + other.violations,
+  };
+}
+
 /** The same with nothing to sort or to count: on most nodes there is but one, and there are many nodes. */
-function victimAlone<C extends Candidate>(one: C, room: RoomWithout<C>): Victims | undefined {
+function victimAlone<C extends Candidate>(one: C, room: RoomWithout<C>): Victims<C> | undefined {
   room.take(one);
   const helps = room.fits();
   room.putBack(one);

@@ -7,6 +7,7 @@ import { isNamedAsTokens } from '../kube/token-volume.ts';
 import type { Amounts } from '../kube/amounts.ts';
 import type { FitAnswer } from '../capacity/fit-answer.ts';
 import { BoundRequests } from '../capacity/bound-requests.ts';
+import { withHostCount } from '../capacity/host-count.ts';
 import { boundedRequestOf, type FitRequest } from '../capacity/fit-request.ts';
 import type { Offer } from '../capacity/ledger.ts';
 import type { MemberCapacity } from '../capacity/member-capacity.ts';
@@ -224,7 +225,8 @@ export class VirtualNodeFit implements VirtualNodeCapacity {
         const rendered = render(pod);
         if ('unknown' in rendered) return { answer: rendered };
         if ('hold' in rendered) return { answer: { refused: rendered.hold.message } };
-        const answer = boundedRequestOf(withOverhead(rendered.pod, hostPod), nodeName, volumes);
+        const request = boundedRequestOf(withOverhead(rendered.pod, hostPod), nodeName, volumes);
+        const answer = 'key' in request ? withHostCount(request, hostPod) : request;
         return { answer, images: imagesOf(rendered.pod) };
       } catch {
         // Policies may put any JSON anywhere, and only the member's API server would say so.

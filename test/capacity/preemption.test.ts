@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { HOST_LABEL, NODE_LABEL, UID_LABEL } from '../../src/api/marks.ts';
 import { fitRequestOf, type FitRequest } from '../../src/capacity/fit-request.ts';
+import { withHostCount } from '../../src/capacity/host-count.ts';
 import { MemberCapacity } from '../../src/capacity/member-capacity.ts';
 import type { Pool } from '../../src/capacity/pool.ts';
 import type { Candidate } from '../../src/capacity/victims.ts';
@@ -39,6 +40,32 @@ function victimsOf(
 ): string[] | undefined {
   return capacity.victims(request, candidates)?.pods.map(({ uid }) => uid);
 }
+
+/** Its copy asks for one core, whatever it asks for in the host. */
+function lowered(hostCpu: string): FitRequest {
+  const hostPod = memberPod('asks', undefined, { cpu: hostCpu });
+  return withHostCount(asks('1'), hostPod);
+}
+
+test('leave as many as the host counts, where that is more than the member counts, from other nodes, too', () => {
+  const capacity = member(['a', 'b']);
+  for (let at = 0; at < 8; at += 1) {
+    capacity.podHandler.added(ours(`a${String(at)}`, '1', 'a'));
+    capacity.podHandler.added(ours(`b${String(at)}`, '1', 'b'));
+  }
+  const all = [candidate('a0'), ...['a1', 'b0', 'b1', 'b2'].map((uid) => candidate(uid, 1))];
+  expect(victimsOf(capacity, lowered('1'), all)).toEqual(['a0']);
+  expect(victimsOf(capacity, lowered('3'), all)).toHaveLength(3);
+  expect(victimsOf(capacity, lowered('5'), all)).toHaveLength(5);
+  expect(victimsOf(capacity, lowered('6'), all)).toBeUndefined();
+  // The node that it fits on is there already, but not what the host counts.
+  capacity.podHandler.deleted(ours('a7', '1', 'a'));
+  expect(capacity.fits(lowered('1')).fits).toBe(true);
+  expect(victimsOf(capacity, lowered('3'), all)).toHaveLength(2);
+  capacity.podHandler.deleted(ours('b7', '1', 'b'));
+  expect(victimsOf(capacity, lowered('2'), all)).toBeUndefined();
+  expect(capacity.fits(lowered('2')).fits).toBe(true);
+});
 
 test('leave one node, not some here and some there', () => {
   const capacity = member(['a', 'b']);

@@ -155,6 +155,16 @@ describe('VirtualNodeFit', () => {
     expect(virtual.request(hostPod('p'))).toEqual({ unknown: 'the override policies have not been read yet' });
   });
 
+  it('counts as the host does, too, where overrides lower what a pod asks for', () => {
+    const lowered = [{ path: '/spec/containers/0/resources/requests/cpu', operator: 'replace', value: '1' }];
+    const { request, state } = room();
+    const host = request(hostPod('p'));
+    state.policies = [policyOnPods({ plaintext: lowered })];
+    const asked = request(hostPod('p'));
+    expect(asked.hostCount?.get('cpu')).toBe(host.requests.get('cpu'));
+    expect(asked.key).not.toBe(host.key);
+  });
+
   it('asks for images as they will be in the member', () => {
     const { virtual, state } = room();
     expect(virtual.images(hostPod('p'))).toBe(0);
