@@ -67,7 +67,10 @@ export class OwnerLookUp {
       const fieldSelector = `metadata.name=${escaped(name)}`;
       const signal = AbortSignal.timeout(TIMEOUT_MS);
       const { items } = await list(this.#host, resource, { namespace, fieldSelector, signal });
-      return items.some(({ metadata }) => metadata.uid === uid);
+      if (items.some(({ metadata }) => metadata.uid === uid)) return true;
+      // Another cluster that answers in the place of the host has none of its owners.
+      await this.#host.confirmCluster();
+      return false;
     } catch (error) {
       // A question that no API server can answer is about nothing that is there.
       return error instanceof ApiError && error.code === 400 ? false : undefined;

@@ -17,6 +17,7 @@ let api: MemoryApi;
 let server: MemoryApiServer;
 let owners: OwnerDirectory;
 let now: number;
+let confirmHost: () => Promise<void>;
 /** Pods there are, by name; only what they name as their controllers counts. */
 const pods = new Map<string, Pod>();
 const chosen = new Set<string>();
@@ -52,7 +53,7 @@ const SET = { apiVersion: 'apps/v1', kind: 'ReplicaSet' };
 
 function directory(): OwnerDirectory {
   return new OwnerDirectory({
-    host: server.client('host'),
+    host: server.client('host', undefined, async () => await confirmHost()),
     logger: pino({ level: 'silent' }),
     monotonic: () => now,
     *namedByPods() {
@@ -92,6 +93,7 @@ const refuse = (may: () => boolean): void => {
 
 beforeEach(async () => {
   now = 1_000_000;
+  confirmHost = async () => await Promise.resolve();
   pods.clear();
   chosen.clear();
   api = new MemoryApi();
@@ -329,6 +331,23 @@ describe('owners that anybody made up', () => {
     now += 60_000;
     expect(await owners.whenKnown(one)).toBeUndefined();
     expect(asked()).toEqual([String.raw`metadata.name=x\,a\=b\\c`]);
+  });
+
+  test('are not gone because another cluster that answers in the place of the host has none of them', async () => {
+    run();
+    await synced();
+    let asked = 0;
+    confirmHost = async () => {
+      asked += 1;
+      await Promise.reject(new Error('another cluster answers in the place of the host'));
+    };
+    const one = pod('p', SET, 'new');
+    expect((await owners.whenKnown(one))?.name).toBe('new');
+    await until('the host was asked who it is', () => asked === 1);
+    expect((await owners.whenKnown(one))?.name).toBe('new');
+    confirmHost = async () => await Promise.resolve();
+    now += 2_001;
+    await until('it is known to be gone', async () => (await owners.whenKnown(one)) === undefined);
   });
 
   test('are gone where the host can never answer', async () => {
