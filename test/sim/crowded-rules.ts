@@ -1,5 +1,5 @@
 import type { JsonObject } from '../../src/kube/json-equal.ts';
-import { HERE, RULE, SHRINKS, SHRUNK_CPU, TIERS, WAITS } from './crowded.ts';
+import { BY_ROOM, HERE, RULE, SHRINKS, SHRUNK_CPU, TIERS, WAITS } from './crowded.ts';
 
 const apiVersion = 'spillway.dev/v1alpha1';
 
@@ -8,9 +8,40 @@ interface Rules {
   readonly policy: JsonObject;
 }
 
+/** A policy for pods, and ReplicaSets, of one rule; `chosen` undefined: for all that have no other. */
+function made(name: string, placement: JsonObject, chosen?: string): Rules {
+  return {
+    path: `/apis/${apiVersion}/clusterplacementpolicies`,
+    policy: {
+      apiVersion,
+      kind: 'ClusterPlacementPolicy',
+      metadata: { name },
+      spec: {
+        priority: chosen === undefined ? 0 : 100,
+        resourceSelectors: [
+          { apiVersion: 'v1', kind: 'Pod' },
+          { apiVersion: 'apps/v1', kind: 'ReplicaSet' },
+        ].map((one) => (chosen === undefined ? one : { ...one, labelSelector: { matchLabels: { [RULE]: chosen } } })),
+        placement,
+      },
+    },
+  };
+}
+
+/** How many pods each member is to have follows from the room it has. */
+export function ruleByRoom(): Rules {
+  return made(
+    BY_ROOM,
+    {
+      clusterAffinity: { clusterNames: [...TIERS] },
+      replicaScheduling: { weightPreference: { dynamicWeight: 'AvailableReplicas' } },
+    },
+    BY_ROOM,
+  );
+}
+
 /** Pods go to members, but for those of one rule: by some rules to the first tier that has room, by others where there is any. */
 export function crowdedRules(): Rules[] {
-  const path = `/apis/${apiVersion}/clusterplacementpolicies`;
   const [first, second] = TIERS;
   const tiers = (rule: string): JsonObject => ({
     clusterAffinity: {
@@ -30,22 +61,6 @@ export function crowdedRules(): Rules[] {
       },
     },
   };
-  const made = (name: string, placement: JsonObject, chosen?: string): Rules => ({
-    path,
-    policy: {
-      apiVersion,
-      kind: 'ClusterPlacementPolicy',
-      metadata: { name },
-      spec: {
-        priority: chosen === undefined ? 0 : 100,
-        resourceSelectors: [
-          { apiVersion: 'v1', kind: 'Pod' },
-          { apiVersion: 'apps/v1', kind: 'ReplicaSet' },
-        ].map((one) => (chosen === undefined ? one : { ...one, labelSelector: { matchLabels: { [RULE]: chosen } } })),
-        placement,
-      },
-    },
-  });
   return [
     made('all', { clusterAffinity: { clusterNames: [...TIERS] } }),
     made('now', tiers('now'), 'now'),

@@ -13,6 +13,8 @@ export const WAITS: Readonly<Record<string, number>> = { now: 0, later: 60_000 }
 export const TIERS = ['west', 'east'] as const;
 /** Of the rule by which pods stay in the host. */
 export const HERE = 'here';
+/** Of the rule by which pods are divided between members by the room that these have. */
+export const BY_ROOM = 'room';
 /** On a pod: in a member its container asks for one CPU, whatever it asks for in the host. */
 export const SHRINKS = 'example.com/shrinks';
 export const SHRUNK_CPU = 1;

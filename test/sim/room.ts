@@ -6,7 +6,7 @@ import { firstUntolerated } from '../../src/kube/taints.ts';
 import { GPU, HERE, RULE, SHRINKS, SHRUNK_CPU, standsFor } from './crowded.ts';
 import { asPod, hostUidOf, isFinal } from './pod-shapes.ts';
 import type { SimCluster, SimObject } from './sim-cluster.ts';
-import { WORKLOADS } from './workload-controllers.ts';
+import { pathOf, WORKLOADS } from './workload-controllers.ts';
 import type { World } from './world.ts';
 
 /** What a pod takes of a node, counted here by itself: whole CPUs and GPUs. */
@@ -73,8 +73,8 @@ export function nodeInMember(cluster: SimCluster, object: SimObject): string | u
 }
 
 /**
- * Whether a pod of the host truly fits behind a virtual node: on one of the member's nodes. `gone`: UIDs of host pods whose copies are
- * not counted.
+ * Whether a pod of the host truly fits behind a virtual node: on one of the member's nodes, and what the host counts of it into all that
+ * is free there. `gone`: UIDs of host pods whose copies are not counted.
  */
 export function fitsBehind(world: World, pod: SimObject, virtualNode: string, gone?: ReadonlySet<string>): boolean {
   const cluster = world.members.get(memberOf(world, virtualNode) ?? '');
@@ -85,7 +85,9 @@ export function fitsBehind(world: World, pod: SimObject, virtualNode: string, go
       if (gone.has(hostUidOf(copy) ?? '')) without.add(copy.metadata.uid);
   }
   const need = needInMember(pod);
-  return nodesBehind(cluster, pod, virtualNode).some((node) => holds(freeOn(cluster, node, without), need));
+  const free = nodesBehind(cluster, pod, virtualNode).map((node) => freeOn(cluster, node, without));
+  const sum = free.reduce((all, one) => ({ cpu: all.cpu + one.cpu, gpu: all.gpu + one.gpu }), { cpu: 0, gpu: 0 });
+  return holds(sum, needOf(pod)) && free.some((one) => holds(one, need));
 }
 
 /** Those of a member's nodes behind the virtual node that the pod tolerates. */
@@ -97,13 +99,13 @@ function nodesBehind(cluster: SimCluster, pod: SimObject, virtualNode: string): 
   });
 }
 
-/** All that is free there has room for what the host counts of the pod. */
-function hasSumFor(world: World, pod: SimObject, virtualNode: string): boolean {
-  const cluster = world.members.get(memberOf(world, virtualNode) ?? '');
-  if (cluster === undefined) return false;
-  const free = nodesBehind(cluster, pod, virtualNode).map((node) => freeOn(cluster, node));
-  const sum = free.reduce((all, one) => ({ cpu: all.cpu + one.cpu, gpu: all.gpu + one.gpu }), { cpu: 0, gpu: 0 });
-  return holds(sum, needOf(pod));
+/** How many such pods fit into a member, whatever its virtual nodes are. */
+export function slotsIn(world: World, pod: SimObject, member: string): number {
+  const cluster = world.members.get(member);
+  if (cluster === undefined) return 0;
+  const { cpu } = needInMember(pod);
+  const nodes = cluster.list('/api/v1/nodes').filter((node) => suits(asPod(pod), node));
+  return nodes.reduce((sum, node) => sum + Math.floor(Math.max(0, freeOn(cluster, node).cpu) / cpu), 0);
 }
 
 export function memberOf(world: World, nodeName: string): string | undefined {
@@ -132,14 +134,21 @@ export function isSettled(world: World, member: string): boolean {
 }
 
 /** By its own label, or by that of the ReplicaSet that made it. */
-export function ruleOf({ host }: World, pod: SimObject): string | undefined {
-  const { metadata } = pod;
-  const own = metadata.labels?.[RULE];
+export function ruleOf(world: World, pod: SimObject): string | undefined {
+  return pod.metadata.labels?.[RULE] ?? makerOf(world, pod)?.metadata.labels?.[RULE];
+}
+
+/** What says its rule is there still: nobody knows how soon others hear that it was deleted. */
+export function isRuled(world: World, pod: SimObject): boolean {
+  return controllerOf(asPod(pod)) === undefined || makerOf(world, pod) !== undefined;
+}
+
+/** The ReplicaSet that made it. */
+function makerOf({ host }: World, pod: SimObject): SimObject | undefined {
   const owner = controllerOf(asPod(pod));
-  if (own !== undefined || owner?.kind !== 'ReplicaSet') return own;
-  const at = WORKLOADS.ReplicaSet.lastIndexOf('/');
-  const path = `${WORKLOADS.ReplicaSet.slice(0, at)}/namespaces/${metadata.namespace ?? ''}/replicasets/${owner.name}`;
-  return host.get(path)?.metadata.labels?.[RULE];
+  if (owner?.kind !== 'ReplicaSet') return undefined;
+  const metadata = { ...pod.metadata, name: owner.name };
+  return host.get(pathOf({ ...pod, metadata }, WORKLOADS.ReplicaSet));
 }
 
 /** It asks for room that no node has of those where its rule has it. */
@@ -152,6 +161,6 @@ export function lacksRoom(world: World, pod: SimObject): boolean {
     const { name } = node.metadata;
     if ((memberOf(world, name) === undefined) !== isHere) return false;
     if (isHere) return holds(freeOn(host, node), need);
-    return fitsBehind(world, pod, name) && hasSumFor(world, pod, name);
+    return fitsBehind(world, pod, name);
   });
 }

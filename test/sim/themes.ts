@@ -149,6 +149,7 @@ export const CROWDED_THEMES: Readonly<Record<string, readonly StepKind[]>> = {
     'crash',
     'start',
   ],
+  nominated: ['crowd', 'free-elsewhere', 'owner-takes-room', 'let-go', 'scale', 'rest'],
 };
 
 export const ALL_THEMES: Readonly<Record<string, readonly StepKind[]>> = {

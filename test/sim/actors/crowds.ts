@@ -1,8 +1,11 @@
 import { EXTENDER_RESOURCE } from '../../../src/api/marks.ts';
 import type { JsonObject } from '../../../src/kube/json-equal.ts';
-import { GPU, GPU_TOLERATION, HERE, RULE, SHRINKS } from '../crowded.ts';
+import { BY_ROOM, GPU, GPU_TOLERATION, HERE, RULE, SHRINKS } from '../crowded.ts';
+import { ruleByRoom } from '../crowded-rules.ts';
 import { isGated } from '../host-scheduler.ts';
+import { asPod } from '../pod-shapes.ts';
 import type { Random } from '../random.ts';
+import { freeOn, memberOf } from '../room.ts';
 import type { Scene } from '../scene.ts';
 import type { SimObject } from '../sim-cluster.ts';
 import { pathOf, podPath, selectorOf, WORKLOADS } from '../workload-controllers.ts';
@@ -70,6 +73,41 @@ async function goOn({ world: { loop } }: Scene, random: Random): Promise<void> {
 
 function largeSet(scene: Scene): SimObject | undefined {
   return scene.world.host.list(WORKLOADS.ReplicaSet).find(({ metadata }) => metadata.name.startsWith(LARGE));
+}
+
+/** Whatever is free on nodes of a member without GPUs its owner uses. Returns the paths of the pods that do. */
+function takeAll(scene: Scene, member: string): string[] {
+  const cluster = scene.world.members.get(member);
+  const nodes = cluster?.list(PATHS.nodes) ?? [];
+  return nodes.flatMap((node) => {
+    const free = cluster === undefined ? { cpu: 0, gpu: 0 } : freeOn(cluster, node);
+    if (cluster === undefined || free.cpu <= 0 || free.gpu > 0) return [];
+    const name = `own${String(scene.nextNumber())}`;
+    const resources = { requests: { cpu: String(free.cpu) } };
+    cluster.create('owner', PATHS.pods('default'), {
+      apiVersion: 'v1',
+      kind: 'Pod',
+      metadata: { name, namespace: 'default' },
+      spec: {
+        containers: [{ name: 'main', image: 'busybox', resources }],
+        restartPolicy: 'Always',
+        nodeName: node.metadata.name,
+      },
+    });
+    return [`${PATHS.pods('default')}/${name}`];
+  });
+}
+
+/** Waits until some pod that waits has a node for which others leave; returns it. */
+async function untilNominated({ world: { host, loop } }: Scene): Promise<string | undefined> {
+  for (let look = 0; look < 100; look += 1) {
+    await loop.runUntil(loop.now + 100);
+    for (const pod of host.list('/api/v1/pods')) {
+      const { spec, status } = asPod(pod);
+      if (spec.nodeName === undefined && status?.nominatedNodeName !== undefined) return status.nominatedNodeName;
+    }
+  }
+  return undefined;
 }
 
 /** Users of the host want more than there is. */
@@ -178,6 +216,30 @@ export const CROWDS = {
       scene.forAWhile(seconds, () => cluster.remove('owner', path, { gracePeriodSeconds: 0 }));
       await goOn(scene, random);
       return `owner of ${member} takes ${requests.cpu} CPUs for ${String(seconds)} s`;
+    },
+  },
+  'free-elsewhere': {
+    weight: 0,
+    act: async (scene, random) => {
+      const { host, loop } = scene.world;
+      const { path, policy } = ruleByRoom();
+      host.create('admin', path, policy);
+      const taken = new Map([...scene.world.members.keys()].map((member) => [member, takeAll(scene, member)]));
+      const free = (member: string): void => {
+        for (const pod of taken.get(member) ?? []) {
+          scene.world.members.get(member)?.remove('owner', pod, { gracePeriodSeconds: 0 });
+        }
+      };
+      for (const member of taken.keys()) scene.forAWhile(60, () => free(member));
+      await loop.runUntil(loop.now + random.between(4_000, 12_000));
+      const spec = { ...markedSpec({ cpu: '1' }), priority: 2_000 };
+      const did = replicaSet(scene, { replicas: 1, rule: BY_ROOM, spec, prefix: 'first' });
+      const node = await untilNominated(scene);
+      const others = [...taken.keys()].filter((member) => member !== memberOf(scene.world, node ?? ''));
+      if (node !== undefined) for (const member of others) free(member);
+      await loop.runUntil(loop.now + random.between(0, 12_000));
+      const then = node === undefined ? '' : `, and leave it in ${others.join()} once the pod is nominated to ${node}`;
+      return `owners take all room there is, ${did}${then}`;
     },
   },
   'let-go': {

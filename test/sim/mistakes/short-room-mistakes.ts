@@ -16,7 +16,7 @@ export const SHORT_ROOM_MISTAKES: readonly Mistake[] = [
   },
   {
     name: 'evict-all-that-are-less-important',
-    seed: 313,
+    seed: 1554,
     theme: 'crowded',
     edits: [
       {
@@ -80,8 +80,25 @@ export const SHORT_ROOM_MISTAKES: readonly Mistake[] = [
     ],
   },
   {
+    name: 'take-clusters-that-were-not-asked-about-for-full',
+    seed: 370,
+    theme: 'nominated',
+    edits: [
+      {
+        file: 'scheduler/extender.ts',
+        from: "const asIfAll = leftOut === 'none' || leftOut === 'byOthers';",
+        to: "const asIfAll = leftOut !== 'perhaps';",
+      },
+    ],
+  },
+  {
+    name: 'forget-what-the-host-counts',
+    theme: 'nominated',
+    edits: [{ file: 'capacity/host-count.ts', from: 'if (more.size === 0) return request;', to: 'return request;' }],
+  },
+  {
     name: 'count-what-is-kept-for-the-pod-itself',
-    seed: 262,
+    seed: 459,
     theme: 'crowded',
     edits: [{ file: 'scheduler/nominees.ts', from: 'return [own, ...lower];', to: 'return lower;' }],
   },

@@ -37,13 +37,17 @@ export class OversoldOracle {
       this.#begunAt = at;
     }
     if (object['kind'] !== 'Pod' || type === 'DELETED') return;
+    const isBound = asPod(object).spec.nodeName !== asPod(previous ?? object).spec.nodeName;
+    const hostUid = hostUidOf(object);
     if (cluster === this.#world.host) {
-      const isBound = asPod(object).spec.nodeName !== asPod(previous ?? object).spec.nodeName;
       if (isBound) this.#boundAt.set(object.metadata.uid, at);
+    } else if (hostUid === undefined) {
+      // One that waited for room takes it as soon as there is some.
+      if (isBound || type === 'ADDED') this.#othersAt.set(cluster.name, at);
+    } else if (isBound && at - (this.#boundAt.get(hostUid) ?? at) > KNOWN_MS) {
+      this.#othersAt.set(cluster.name, at);
     } else if (type === 'ADDED') {
-      const hostUid = hostUidOf(object);
-      if (hostUid === undefined) this.#othersAt.set(cluster.name, at);
-      else this.#came(cluster, object, this.#boundAt.get(hostUid) ?? at);
+      this.#came(cluster, object, this.#boundAt.get(hostUid) ?? at);
     }
   }
 

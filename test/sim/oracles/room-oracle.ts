@@ -3,14 +3,17 @@ import { HERE, TIERS, WAITS } from '../crowded.ts';
 import { isGated } from '../host-scheduler.ts';
 import { asPod } from '../pod-shapes.ts';
 import type { SchedulingJudge } from '../preempting/evictions.ts';
-import { fitsBehind, isSettled, memberOf, ruleOf } from '../room.ts';
+import { fitsBehind, isRuled, isSettled, memberOf, ruleOf } from '../room.ts';
 import type { Change, SimObject } from '../sim-cluster.ts';
 import { isOfProgram, type SimProcess } from '../sim-process.ts';
 import type { World } from '../world.ts';
+import { DivisionOracle } from './division-oracle.ts';
 import type { Report } from './report.ts';
 
 /** Whoever answers knows by then what happened, in ms. */
 const KNOWN_MS = 3_000;
+/** Of room that the Node itself shows already. */
+const SEEN_MS = 700;
 /** And of a process that has just begun to work for a member, all that is in it. */
 const BEGUN_MS = 60_000;
 /** What was nominated to a place may be given room for so long, in ms: see src/scheduler/nominees.ts. */
@@ -25,9 +28,10 @@ const ROUNDED_MS = 1_500;
 export class RoomOracle implements SchedulingJudge {
   readonly #world: World;
   readonly #report: Report;
+  readonly #division: DivisionOracle;
   /** When pods of a cluster changed last, in ms, by its name. */
   readonly #changedAt = new Map<string, number>();
-  /** When pods were seen last that were nominated to a node, in ms, by their UIDs. */
+  /** When pods were seen last that were nominated to a node, or may have been told one in vain, in ms, by their UIDs. */
   readonly #nominatedAt = new Map<string, number>();
   /** Since when pods could be scheduled, by UID. */
   readonly #freeSince = new Map<string, number>();
@@ -37,9 +41,11 @@ export class RoomOracle implements SchedulingJudge {
   constructor(world: World, report: Report) {
     this.#world = world;
     this.#report = report;
+    this.#division = new DivisionOracle(world, report);
   }
 
-  changed({ object, previous, cluster, at, by, type }: Change): void {
+  changed(change: Change): void {
+    const { object, previous, cluster, at, by, type } = change;
     if (isOfProgram(by) && !this.#begun.has(by)) this.#begun.set(by, at);
     if (object['kind'] !== 'Pod') return;
     const { uid } = object.metadata;
@@ -47,6 +53,7 @@ export class RoomOracle implements SchedulingJudge {
       this.#changedAt.set(cluster.name, at);
       return;
     }
+    this.#division.changed(change);
     const isFreed = previous === undefined ? type === 'ADDED' : isGated(previous) && !isGated(object);
     if (isFreed && !isGated(object)) this.#freeSince.set(uid, at);
     const member = memberOf(this.#world, asPod(object).spec.nodeName ?? '');
@@ -57,7 +64,7 @@ export class RoomOracle implements SchedulingJudge {
   }
 
   placed(pod: SimObject, nodes: readonly string[], passing: readonly string[], by: SimProcess | undefined): void {
-    if (by === undefined) return;
+    if (by === undefined || !isRuled(this.#world, pod)) return;
     this.#inItsCluster(pod, nodes);
     const isNew = this.#isNew(by);
     for (const node of nodes) {
@@ -67,16 +74,24 @@ export class RoomOracle implements SchedulingJudge {
         this.#report('room', `${pod.metadata.name} may go to ${node}, where no node of ${member} has room for it`);
     }
     this.#tiers(pod, nodes, passing, isNew);
+    if (!isNew && !this.#othersWereNominated(pod) && !this.#othersAreNominated(pod))
+      this.#division.placed(pod, nodes, passing, (member) => this.#isKnown(member, SEEN_MS));
+  }
+
+  /** A place that it was told in vain is held for it for a while. */
+  unanswered(pod: SimObject): void {
+    this.#nominatedAt.set(pod.metadata.uid, this.#world.loop.now);
+    this.#division.unanswered(pod);
   }
 
   evicts(pod: SimObject, node: string, victims: readonly string[], by: SimProcess | undefined): void {
-    if (by === undefined) return;
+    if (by === undefined || !isRuled(this.#world, pod)) return;
     this.#inItsCluster(pod, [node]);
     this.#inItsTurn(pod, [node], this.#isNew(by));
     this.#onlyLower(pod, victims);
     const member = memberOf(this.#world, node);
     if (member === undefined || this.#isNew(by) || !this.#isKnown(member)) return;
-    if (this.#othersAreNominated(pod)) return;
+    if (this.#othersAreNominated(pod) || this.#othersWereNominated(pod)) return;
     const { name } = pod.metadata;
     if (!fitsBehind(this.#world, pod, node, new Set(victims))) {
       this.#report(
@@ -147,9 +162,9 @@ export class RoomOracle implements SchedulingJudge {
   }
 
   /** Nothing is under way there, and has not been for long enough. */
-  #isKnown(member: string): boolean {
+  #isKnown(member: string, forMs = KNOWN_MS): boolean {
     const since = this.#changedAt.get(member) ?? Number.NEGATIVE_INFINITY;
-    return this.#world.loop.now - since > KNOWN_MS && isSettled(this.#world, member);
+    return this.#world.loop.now - since > forMs && isSettled(this.#world, member);
   }
 
   #othersWereNominated({ metadata }: SimObject): boolean {

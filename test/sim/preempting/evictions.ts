@@ -10,6 +10,8 @@ import type { SchedulerQuestions } from './scheduler-questions.ts';
 export interface SchedulingJudge {
   /** A pod goes to one of these. `passing`: all nodes that have room for it by their sums. */
   placed(pod: SimObject, nodes: readonly string[], passing: readonly string[], by: SimProcess | undefined): void;
+  /** Nobody answered a question about it, though somebody may have heard it. */
+  unanswered(pod: SimObject): void;
   /** For a pod these (UIDs) are about to be evicted from a node. */
   evicts(pod: SimObject, node: string, victims: readonly string[], by: SimProcess | undefined): void;
 }

@@ -127,6 +127,7 @@ export class PreemptingScheduler {
     // kube-scheduler asks extenders that are not ignorable first.
     for (const verb of ['confirm', 'filter'] as const) {
       const answer = await this.#questions.ask(verb, { Pod: pod, Nodes: null, NodeNames: left });
+      if (answer === undefined) this.#judge.unanswered(pod);
       if (answer === undefined && verb === 'filter') continue;
       if (answer === undefined) return { nodes: [], mayBeFreed, isFailure: true };
       ({ by } = answer);
