@@ -1,13 +1,14 @@
 import type { Command } from 'commander';
 import { MEMBER_CLUSTERS } from '../api/member-cluster.ts';
+import type { KubeObject } from '../kube/object.ts';
 import { ageSince } from './age.ts';
 import type { Cli } from './cli.ts';
-import { CliError } from './cli-error.ts';
 import { clusterSummaries, type ClusterSummary, type Room } from './cluster-summary.ts';
 import { EXIT } from './exit-code.ts';
 import { readFleet } from './fleet.ts';
 import { clusterFlags, outputFlags, watchFlag, type OutputFlags, type WatchFlags } from './flags.ts';
 import { listed, type Listing } from './output.ts';
+import { noSuchMember } from './member-named.ts';
 import { taintsInWords } from './member-taints.ts';
 import { bytes, cores } from './room-text.ts';
 import type { Column } from './table.ts';
@@ -50,11 +51,9 @@ export function missingNote(right: string): string {
 }
 
 /** Throws CliError when a name is that of no member. */
-export function onlyNamed(members: readonly string[], names: readonly string[]): void {
-  const unknown = names.filter((name) => !members.includes(name));
-  if (unknown.length === 0) return;
-  const there = members.length === 0 ? 'there are none' : `there are ${members.toSorted().join(', ')}`;
-  throw new CliError(`there is no member ${unknown.join(', ')}: ${there}`, { exitCode: EXIT.notFound });
+export function onlyNamed(members: readonly KubeObject[], names: readonly string[]): void {
+  const unknown = names.filter((name) => !members.some(({ metadata }) => metadata.name === name));
+  if (unknown.length > 0) throw noSuchMember(unknown, members);
 }
 
 async function readClusters(
@@ -63,10 +62,7 @@ async function readClusters(
 ): Promise<{ summaries: ClusterSummary[]; missing: readonly string[] }> {
   const { facts, missing } = await readFleet(host);
   const all = clusterSummaries(facts);
-  onlyNamed(
-    all.map(({ name }) => name),
-    names,
-  );
+  onlyNamed(facts.members, names);
   return { summaries: names.length === 0 ? all : all.filter(({ name }) => names.includes(name)), missing };
 }
 

@@ -2,7 +2,6 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Command } from 'commander';
 import PQueue from 'p-queue';
 import { MEMBER_LABEL } from '../api/marks.ts';
-import { MEMBER_CLUSTERS } from '../api/member-cluster.ts';
 import { childSignal } from '../kube/child-signal.ts';
 import { monotonic } from '../kube/clock.ts';
 import type { Node, Pod } from '../kube/core-v1.ts';
@@ -27,6 +26,7 @@ import {
   type DryRun,
   type DryRunFlags,
 } from './flags.ts';
+import { memberNamed } from './member-named.ts';
 import { openNodes, untilItTakesPods, whyItTakesPods } from './takes-pods.ts';
 import type { Terminal } from './terminal.ts';
 import type { ClusterFlags } from './viewer-access.ts';
@@ -179,7 +179,7 @@ async function whileCordoned<T>(
 /** Throws CliError when a pod may not go without a word of the person. */
 async function planOf(host: Viewer, name: string, flags: Flags): Promise<DrainPlan> {
   const { force = false, deleteEmptydirData = false } = flags;
-  const member = await host.get<KubeObject>(MEMBER_CLUSTERS, { name });
+  const member = await memberNamed<KubeObject>(host, name);
   const plan = drainPlan(await podsOf(host, member), { force, deleteEmptydirData });
   const { refused } = plan;
   if (refused.length === 0) return plan;

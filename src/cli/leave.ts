@@ -15,6 +15,7 @@ import { Leave, type Leaver, type LeaveFlags } from './leave-flow.ts';
 import { refuseLetGo } from './let-go.ts';
 import { memberFlags, namesMember, withMember } from './member-flags.ts';
 import { removeCredentials, secretOf } from './member-credentials.ts';
+import { withMembersThereAre } from './member-named.ts';
 import type { Viewer } from './viewer.ts';
 
 export function addLeave(program: Command, cli: Cli): void {
@@ -55,7 +56,8 @@ async function leave(cli: Cli, host: Viewer, name: string, flags: LeaveFlags): P
   } catch (error) {
     // It may have left since an earlier run, which did not wait for that.
     const isGone = error instanceof CliError && error.exitCode === EXIT.notFound && isNotFound(error.cause);
-    if (!isGone || !(await removeCredentialsOfGone(cli, host, name, flags))) throw error;
+    if (!isGone || !(await removeCredentialsOfGone(cli, host, name, flags)))
+      throw (await withMembersThereAre(host, name, error)) ?? error;
     noteAccount(cli, name, flags);
     return EXIT.ok;
   }

@@ -1,7 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import type { Command } from 'commander';
 import { LOCAL } from '../api/cluster-tiers.ts';
-import { MEMBER_CLUSTERS } from '../api/member-cluster.ts';
 import {
   type MigratedReference,
   type WorkloadMigration,
@@ -25,11 +24,14 @@ import {
   type DryRunFlags,
   type NamespaceFlags,
 } from './flags.ts';
+import { memberNamed } from './member-named.ts';
+import { lookForOthers } from './migrations-there.ts';
 import { MOVES_PAGE, reportLines, resultLines, waitingFor } from './move-text.ts';
 import { fixOfRefusal } from './refused-move.ts';
 import { inWords, type Viewer } from './viewer.ts';
 import { waitFor } from './wait-for.ts';
 import { workloadNamed } from './workload-arguments.ts';
+import { workloadThere } from './workload-there.ts';
 
 interface Flags extends NamespaceFlags, DryRunFlags {
   from: string;
@@ -77,6 +79,7 @@ async function move(cli: Cli, host: Viewer, texts: readonly string[], flags: Fla
   const { terminal } = cli;
   const namespace = flags.namespace ?? host.namespace;
   const { spec, name } = await wanted(host, namespace, texts, flags);
+  await lookForOthers(terminal, host, namespace, { spec, isDry: flags.dryRun !== 'none' });
   const named = `${WORKLOAD_MIGRATIONS.kind.toLowerCase()}.spillway.dev/${name}`;
   if (flags.dryRun === 'client') {
     terminal.out(`${named} created${dryRunWords(flags.dryRun)}\n`);
@@ -130,11 +133,11 @@ async function wanted(
   }
   const named = texts.map(workloadNamed);
   for (const member of [from, to]) {
-    if (member !== undefined && member !== LOCAL) await host.get<KubeObject>(MEMBER_CLUSTERS, { name: member });
+    if (member !== undefined && member !== LOCAL) await memberNamed<KubeObject>(host, member);
   }
   const workloads: MigratedReference[] = [];
   for (const { resource, name } of named) {
-    await host.get<KubeObject>(resource, { namespace, name });
+    await workloadThere(host, namespace, { resource, name });
     workloads.push({ apiVersion: apiVersionOf(resource), kind: resource.kind, name });
   }
   const spec: WorkloadMigrationSpec = {

@@ -12,6 +12,7 @@ import { addJoin } from './join.ts';
 import { addLeave } from './leave.ts';
 import { addMove } from './move.ts';
 import { addOrphans } from './orphans.ts';
+import { otherVerb } from './other-verbs.ts';
 import { addRebalance } from './rebalance.ts';
 import { addSimulate } from './simulate.ts';
 import { addStatus } from './status.ts';
@@ -76,6 +77,11 @@ export function buildProgram(cli: Cli): Command {
 /** Runs the program with the words behind `kubectl spillway`; resolves with the exit code and never rejects. */
 export async function runProgram(words: readonly string[], terminal: Terminal): Promise<number> {
   const cli = new Cli(terminal);
+  const other = otherVerb(words[0]);
+  if (other !== undefined) {
+    cli.fail(other);
+    return cli.exitCode;
+  }
   const program = buildProgram(cli);
   try {
     await program.parseAsync(words.length === 0 ? ['--help'] : words, { from: 'user' });

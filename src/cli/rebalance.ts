@@ -7,7 +7,6 @@ import {
   type WorkloadReference,
 } from '../api/workload-rebalancer.ts';
 import { cleanText } from '../kube/clean-text.ts';
-import type { KubeObject } from '../kube/object.ts';
 import { apiVersionOf } from '../kube/resource.ts';
 import { create } from '../kube/verbs.ts';
 import type { Cli } from './cli.ts';
@@ -25,6 +24,7 @@ import {
 import { inWords, type Viewer } from './viewer.ts';
 import { waitFor } from './wait-for.ts';
 import { workloadNamed } from './workload-arguments.ts';
+import { workloadThere } from './workload-there.ts';
 
 const NOT_REHEARSED =
   'note: nothing is moved, and which pods would be is not said here; see docs/concepts/failover.md#rebalancing-on-demand';
@@ -66,8 +66,7 @@ async function rebalance(cli: Cli, host: Viewer, texts: readonly string[], flags
   const named = texts.map(workloadNamed);
   const workloads: WorkloadReference[] = [];
   for (const { resource, name } of named) {
-    // So that a wrong name is told at once.
-    await host.get<KubeObject>(resource, { namespace, name });
+    await workloadThere(host, namespace, { resource, name });
     workloads.push({ apiVersion: apiVersionOf(resource), kind: resource.kind, namespace, name });
   }
   const name = `${(named[0]?.name ?? '').slice(0, 200)}-${randomBytes(3).toString('hex')}`;

@@ -43,10 +43,7 @@ export function addTop(program: Command, cli: Cli): void {
 async function readTop(host: Viewer, names: readonly string[], isByNode: boolean): Promise<Found<TopLine>> {
   const by = isByNode ? 'nodes' : 'members';
   const [{ facts, missing }, used] = await Promise.all([readFleet(host), nodeUsage(host)]);
-  onlyNamed(
-    facts.members.map(({ metadata }) => metadata.name),
-    names,
-  );
+  onlyNamed(facts.members, names);
   const lines = topLines(facts, typeof used === 'string' ? undefined : used, by);
   const notes = missing.map(missingNote);
   if (typeof used === 'string') notes.push(`note: what pods use is not known: ${used}`);

@@ -13,6 +13,7 @@ import type { MemberNamespaces } from '../members/namespaces.ts';
 import { childSignal } from '../kube/child-signal.ts';
 import { formerKubeletPort } from '../nodes/former-port.ts';
 import { NodeKeeper } from '../nodes/node-keeper.ts';
+import { outageBegan } from '../placement/lost-members.ts';
 import type { NodeStanding } from '../nodes/node-standing.ts';
 import { type NodeFacts, renderNode } from '../nodes/render-node.ts';
 import type { TolerationKeeper } from '../pods/outages/toleration-keeper.ts';
@@ -115,6 +116,7 @@ export class VirtualNodeScope {
       network: () => member().spec.network,
       daemonSets: () => daemonSetsOn(member(), nodeName),
       podsUnreadyAfterMs: () => member().spec.probe.podsUnreadyAfterSeconds * 1000,
+      outageBegan: () => outageBegan(member()),
       frozen: () => own.standing.problem ?? acting.frozen(),
       confirmHost: async () => await services.hostIdentity.confirm(),
       namespaces,

@@ -4,7 +4,6 @@ import { capitalized } from '../kube/capitalized.ts';
 import { cleanText } from '../kube/clean-text.ts';
 import { AFTER_LIMIT } from '../kube/limit-error.ts';
 import { someOf } from '../kube/some-of.ts';
-import { timestamp } from '../kube/timestamps.ts';
 import { no, unknown, yes, type Condition, type Finding } from './condition-finding.ts';
 import { credentialsValid, type CredentialsFacts } from './credentials-finding.ts';
 import type { FencingFinding } from './member-fencing.ts';
@@ -125,7 +124,7 @@ export function memberStatus(
   const before = previous?.conditions ?? [];
   const found = [
     credentialsValid(facts, Date.parse(now)),
-    reachable(facts),
+    reachable(facts, before, now),
     identityPinned(facts),
     capacityFresh(facts),
   ];
@@ -152,7 +151,7 @@ export function memberStatus(
       ...finding,
       message: cleanText(finding.message, MAX_MESSAGE_BYTES),
       ...(facts.generation === undefined ? {} : { observedGeneration: facts.generation }),
-      lastTransitionTime: old?.status === finding.status ? old.lastTransitionTime : now,
+      lastTransitionTime: sinceWhen(finding, old, now),
     };
   });
   const { takenNames: takenBefore = [], ...rest } = previous ?? {};
@@ -186,14 +185,27 @@ function asBefore(part: Finding, before: readonly Condition[], facts: MemberFact
   return { type, status, reason, message };
 }
 
-function reachable({ reachability }: MemberFacts): Finding {
+function sinceWhen({ status }: Finding, old: Condition | undefined, now: string): string {
+  return old?.status === status ? old.lastTransitionTime : now;
+}
+
+/**
+ * The time in the words is that of the condition, which Events of the descheduler name, too: an outage has one beginning, whoever tells of it, and
+ * keeps it when another process takes over. The first probe that failed was a little earlier.
+ */
+function reachable({ reachability }: MemberFacts, before: readonly Condition[], now: string): Finding {
   const type = REACHABLE;
-  const { reachable: state, failure, failingSince } = reachability;
+  const { reachable: state, failure } = reachability;
   if (state === true) return yes(type, 'ProbeSucceeded', 'The API server answers.');
   if (state === undefined || failure === undefined)
     return unknown(type, 'NotProbed', 'The API server has not been asked yet.');
-  const since = failingSince === undefined ? '' : ` Since ${timestamp(failingSince.wall)}.`;
-  return no(type, failure.reason, `${failure.message}${since}`);
+  const found = no(type, failure.reason, failure.message);
+  const since = sinceWhen(
+    found,
+    before.find((one) => one.type === type),
+    now,
+  );
+  return { ...found, message: `${failure.message} Not reachable since ${since}.` };
 }
 
 function identityPinned({ name, pinned, observed, isHost }: MemberFacts): Finding {

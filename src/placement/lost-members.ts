@@ -1,6 +1,7 @@
 import type { MemberCluster } from '../api/member-cluster.ts';
 import { isAnswering, mayBeLost } from '../api/unreachable.ts';
 import { conditionOf } from '../kube/conditions.ts';
+import { timestamp } from '../kube/timestamps.ts';
 
 /** A member as far as its loss is concerned. */
 export interface MemberReachability {
@@ -43,6 +44,12 @@ export function reachabilityOf({ metadata, status }: MemberCluster): MemberReach
     answers: condition.status === 'True' || (isAnswering(condition.reason) && condition.reason !== 'ServerError'),
     since: Number.isNaN(since) ? 0 : since,
   };
+}
+
+/** When the outage of a member began, as its condition says (RFC 3339); undefined: it is reachable, or nobody has written yet that it is not. */
+export function outageBegan(member: MemberCluster): string | undefined {
+  const { reachable, since } = reachabilityOf(member);
+  return reachable === false && since > 0 ? timestamp(since) : undefined;
 }
 
 export function isLost({ reachable, mayBeLost }: MemberReachability): boolean {

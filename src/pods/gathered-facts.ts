@@ -27,6 +27,8 @@ export interface GatheredFactsOptions {
   daemonSets: () => 'Ignore' | 'Run';
   /** How long a member may be silent before its pods are shown as not ready, in ms. */
   podsUnreadyAfterMs: () => number;
+  /** When the outage of the member began, as its condition says: the same for all who tell of it, and over a takeover. */
+  outageBegan: () => string | undefined;
   /** Why nothing may be written at the moment (lease, identity), or undefined. */
   frozen: () => string | undefined;
   fencing: FencingPort;
@@ -103,7 +105,7 @@ export class GatheredFacts {
             member: member.name,
             network: network(),
             inSync: overrides.isInSync(hostPod, memberPod),
-            ...(lost && !isFinished(memberPod) ? { memberLost: { since: new Date(since.wall).toISOString() } } : {}),
+            ...(lost && !isFinished(memberPod) ? { memberLost: { began: this.#o.outageBegan() } } : {}),
           },
           nowText,
         ),

@@ -22,8 +22,8 @@ export interface StatusContext {
   network: 'Flat' | 'Isolated';
   /** The member pod runs the host pod's newest spec, so the generations of the two correspond. */
   inSync: boolean;
-  /** Set once the member has been out of reach for longer than `probe.podsUnreadyAfterSeconds`. */
-  memberLost?: { since: string };
+  /** Set once the member has been out of reach for longer than `probe.podsUnreadyAfterSeconds`. `began`: as its condition says, once it does. */
+  memberLost?: { began: string | undefined };
 }
 
 /** Conditions that the member's kubelet or scheduler owns; gone in the member means gone in the host. */
@@ -231,9 +231,11 @@ function applyReadiness(hostPod: Pod, result: Condition[], context: StatusContex
     lastTransitionTime: previous?.status === 'False' ? (previous.lastTransitionTime ?? now) : now,
   });
   if (context.memberLost !== undefined) {
+    const { began } = context.memberLost;
+    const silent = began === undefined ? 'does not answer' : `has not answered since ${began}`;
     result[at] = unready(
       'MemberUnreachable',
-      `Cluster "${context.member}" has not answered since ${context.memberLost.since}; the pod may still be running there.`,
+      `Cluster "${context.member}" ${silent}; the pod may still be running there.`,
     );
     return;
   }

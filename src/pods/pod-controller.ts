@@ -21,7 +21,7 @@ import { UndeletedCopies, type UndeletedCopiesOptions, type UndeletedList } from
 export interface PodControllerOptions
   extends
     Omit<PodActorOptions, 'copies' | 'fencing' | 'overrides' | 'kept' | 'returned' | 'clock' | 'monotonic'>,
-    Pick<GatheredFactsOptions, 'network' | 'daemonSets' | 'podsUnreadyAfterMs' | 'frozen'>,
+    Pick<GatheredFactsOptions, 'network' | 'daemonSets' | 'podsUnreadyAfterMs' | 'outageBegan' | 'frozen'>,
     Pick<KeptPodsOptions, 'breakerOpen' | 'permits'>,
     Pick<UndeletedCopiesOptions, 'memberNodes'> {
   /** Default: nobody ever says that nothing runs on the virtual node any more. */

@@ -2,13 +2,18 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { parseAllDocuments } from 'yaml';
 import { expect, test } from 'vitest';
 import { COMBINATIONS } from '../../hack/helm-chart.ts';
+import * as marks from '../../src/api/marks.ts';
 import { DEFAULT_CHOICES, filesOf } from '../../src/cli/installation.ts';
 import { manifestObjects } from '../../src/cli/manifests.ts';
 
+interface Expression {
+  name: string;
+  expression: string;
+}
 interface Policy {
   kind: string;
   metadata: { name: string };
-  spec: { reinvocationPolicy?: string; matchConditions?: { name: string; expression: string }[] };
+  spec: { reinvocationPolicy?: string; matchConditions?: Expression[]; variables?: Expression[] };
 }
 
 const folder = new URL('../../manifests/admission/', import.meta.url);
@@ -55,4 +60,21 @@ test('taints of effect NoExecute are refused in every installation, and no Node 
       spec: { policyName: 'spillway-node-taints', validationActions: ['Deny'] },
     },
   ]);
+});
+
+test('the rule for taints of virtual nodes knows those of Spillway, all of them, wherever it names them', () => {
+  const ours = Object.entries(marks).flatMap(([name, key]) =>
+    name.endsWith('_TAINT') && typeof key === 'string' && key.startsWith(`${marks.GROUP}/`) ? [key] : [],
+  );
+  expect(ours).toContain(marks.DRAIN_TAINT);
+  const { spec } = manifestObjects('admission/node-taints.yaml')[0] as unknown as Policy & {
+    spec: { validations: { messageExpression?: string }[] };
+  };
+  const keysIn = (text = ''): string[] => [...new Set(text.match(/spillway\.dev\/[a-z-]+/g))].toSorted();
+  const named = (list: readonly Expression[] | undefined, which: string): string[] =>
+    keysIn(list?.find(({ name }) => name === which)?.expression);
+  const told = spec.validations.map(({ messageExpression }) => keysIn(messageExpression));
+  expect(named(spec.matchConditions, 'has-such-taints')).toEqual(ours.toSorted());
+  expect(named(spec.variables, 'known')).toEqual(ours.toSorted());
+  expect(told).toContainEqual(ours.toSorted());
 });

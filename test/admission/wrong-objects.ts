@@ -98,6 +98,10 @@ const AT_ONCE =
   'Kubernetes would delete all pods there that do not tolerate it, at once, whatever disruption budgets say and whether they fit elsewhere or not. ' +
   'To have them moved one after the other where they fit: ';
 
+const OUR_TAINTS =
+  'there is spillway.dev/drain for people, and spillway.dev/virtual-node, spillway.dev/member-unreachable and spillway.dev/member-not-ready are for ' +
+  'Spillway alone. To have all pods moved one after the other where they fit: ';
+
 /** Taints that node-taints.yaml refuses: by which words of kubectl, and what is said then. */
 export const WRONG_TAINTS: readonly (readonly [node: string, taint: string, refusal: string])[] = [
   [
@@ -129,5 +133,18 @@ export const WRONG_TAINTS: readonly (readonly [node: string, taint: string, refu
     'east',
     'node.kubernetes.io/not-ready:NoExecute',
     'east is a virtual node: for node.kubernetes.io/not-ready:NoExecute Kubernetes would delete all pods there',
+  ],
+  [
+    'east',
+    'spillway.dev/drian:NoSchedule',
+    `east is a virtual node, and spillway.dev/drian is no taint of Spillway: ${OUR_TAINTS}kubectl taint node east spillway.dev/drain:NoSchedule. ` +
+      'To evict all that budgets let go: kubectl spillway drain east. To keep new pods away: kubectl spillway cordon east. ' +
+      'Taints of your own need another prefix',
+  ],
+  [
+    'east-gpu',
+    'spillway.dev/cordon=x:PreferNoSchedule',
+    `east-gpu is a virtual node, and spillway.dev/cordon is no taint of Spillway: ${OUR_TAINTS}kubectl taint node east-gpu spillway.dev/drain:NoSchedule. ` +
+      'To evict all that budgets let go: kubectl drain east-gpu. To keep new pods away: kubectl cordon east-gpu. ',
   ],
 ];

@@ -129,12 +129,79 @@ describe('the verb', () => {
     [['web', '--from', 'a'], 2, 'web is not the name of a workload'],
     [['deployment/web'], 2, "required option '--from <member>' not specified"],
     [['deployment/gone', '--from', 'a'], 4, 'deployments.apps "gone" not found'],
-    [['deployment/web', '--from', 'moon'], 4, 'memberclusters.spillway.dev "moon" not found'],
-    [['deployment/web', '--from', 'a', '--to', 'moon'], 4, 'memberclusters.spillway.dev "moon" not found'],
+    [['deployment/web', '--from', 'moon'], 4, 'there is no member moon: there are a, b'],
+    [['deployment/web', '--from', 'a', '--to', 'moon'], 4, 'there is no member moon: there are a, b'],
+    [
+      ['deploy/wbe', '--from', 'a'],
+      4,
+      'deployments.apps "wbe" not found (the cluster of context host)\nfix: did you mean deployment/web?',
+    ],
   ])('refuses move %j with %i, and sends nothing', async (words, code, error) => {
     expect(await move(...words)).toBe(code);
     expect(terminal.notes.join('\n')).toContain(error);
     expect(writes()).toEqual([]);
+  });
+
+  describe('with another WorkloadMigration there', () => {
+    const there = (spec: object, status: object = {}): void => {
+      api.put(`${PATH}/web-90ab12`, {
+        apiVersion: 'spillway.dev/v1alpha1',
+        kind: 'WorkloadMigration',
+        metadata: { name: 'web-90ab12', namespace: 'shop', generation: 1, uid: 'there' },
+        spec: { workloads: [web], from: 'a', to: 'b', ...spec },
+        status: { observedGeneration: 1, ...status },
+      });
+    };
+    const lastTransitionTime = '2026-01-01T00:00:00Z';
+    const fits = { type: 'Fits', status: 'True', reason: 'AllFit', message: '', lastTransitionTime };
+    const complete = { type: 'Complete', status: 'False', reason: 'Progressing', message: '', lastTransitionTime };
+    const underWay = { conditions: [fits, complete], workloads: [entry({ moved: 1, moving: 1, reason: 'Moving' })] };
+
+    it.each([
+      ['of the same workload', {}, ['deploy/web', '--from', 'a']],
+      ['out of another member', { from: 'b', to: 'a' }, ['deploy/web', '--from', 'a']],
+      ['of all there', { workloads: undefined, all: true }, ['deploy/web', '--from', 'a']],
+    ])('%s: makes none, and says how far that one is and how to take it back', async (_, spec, words) => {
+      there(spec, underWay);
+      expect(await move(...words)).toBe(5);
+      expect(writes()).toEqual([]);
+      const notes = terminal.notes.join('\n');
+      expect(notes).toMatch(
+        /^error: no other WorkloadMigration was made, as web-90ab12 moves the same already\nreason: migration shop\/web-90ab12: \w to \w, 1 of 3 pods moved, 1 on the way/,
+      );
+      expect(notes).toContain('kubectl get workloadmigration web-90ab12 -n shop -w shows how far it is');
+      expect(notes).toContain('take it back first: kubectl delete workloadmigration web-90ab12 -n shop');
+    });
+
+    it('that is suspended: says that it is there, and what becomes of it', async () => {
+      there({ suspend: true }, { ...underWay, conditions: [fits, { ...complete, reason: 'Suspended' }] });
+      expect(await move('deploy/web', '--from', 'a', '--dry-run=client')).toBe(0);
+      expect(terminal.notes[0]).toBe(
+        'note: another one of the same is there, and not over: migration shop/web-90ab12: a to b, 1 of 3 pods moved, suspended. ' +
+          'It goes on with what is left when its spec.suspend is false. To take it back: kubectl delete workloadmigration web-90ab12 -n shop',
+      );
+    });
+
+    it('that goes on: a dry run is told of it, and answered', async () => {
+      there({}, underWay);
+      answer('True');
+      expect(await move('deploy/web', '--from', 'a', '--dry-run=server')).toBe(0);
+      expect(terminal.notes[0]).toMatch(
+        /^note: another one .* 1 of 3 pods moved, 1 on the way\. It goes on by itself\. To take/,
+      );
+      expect(terminal.stdout).toContain('deployment/web: 3 pods: Fits');
+    });
+
+    it.each([
+      ['over', {}, { ...underWay, finishTime: '2026-01-01T00:00:00Z' }],
+      ['a dry run', { dryRun: true }, {}],
+      ['of another workload', { workloads: [{ ...web, name: 'db' }] }, underWay],
+      ['of all that is in another member', { workloads: undefined, all: true, from: 'b', to: 'a' }, underWay],
+    ])('that is %s: does not mind it', async (_, spec, status) => {
+      there(spec, status);
+      expect(await move('deploy/web', '--from', 'a', '--dry-run=client')).toBe(0);
+      expect(terminal.notes.join()).not.toContain('web-90ab12');
+    });
   });
 
   it('sends nothing in a dry run of the client', async () => {

@@ -59,6 +59,19 @@ it('says that all moves are stopped, of a pod in a member', async () => {
   expect(out).toContain('spillway-descheduler: INC-7).');
 });
 
+it('says of a pod that was made with its node that no scheduler was asked, and of one that was bound who did that', async () => {
+  expect((await why()).out).toContain('default-scheduler bound it to virtual node pool');
+  const managedFields = [
+    { manager: 'kubectl-create', operation: 'Update', fieldsV1: { 'f:spec': { 'f:nodeName': {} } } },
+  ];
+  api.edit('/api/v1/namespaces/shop/pods/web', { metadata: { managedFields } });
+  const { out } = await why();
+  expect(out).toContain(
+    'It was made with spec.nodeName, for virtual node pool, which stands for member east: no scheduler',
+  );
+  expect(out).not.toContain('default-scheduler');
+});
+
 describe('a virtual node that failed with its member, as the Lease of the member tells', () => {
   const UNSERVED = 'No manager serves virtual node pool, so nothing was made in member east';
 

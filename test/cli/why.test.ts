@@ -83,6 +83,29 @@ function bound(status: Pod['status'], metadata: Partial<Pod['metadata']> = {}): 
   });
 }
 
+function running(spec: Partial<Pod['spec']> = {}): Pod {
+  const pod = bound({ phase: 'Running', conditions: [MIRRORED, condition('Ready', 'True', '')] });
+  return { ...pod, spec: { ...pod.spec, ...spec } };
+}
+
+/** Made with that node, as the API server remembers it. */
+function named(nodeName: string, subresource?: string): Pod {
+  const pod = running({ nodeName });
+  const managedFields = [
+    { manager: 'kubelet', operation: 'Update', fieldsV1: { 'f:status': {} }, subresource: 'status' },
+    { manager: 'kubectl-create', operation: 'Update', fieldsV1: { 'f:spec': { 'f:nodeName': {} } }, subresource },
+    null,
+  ];
+  const metadata: object = { ...pod.metadata, managedFields };
+  return { ...pod, metadata: metadata as Pod['metadata'] };
+}
+
+/** Of a pod with a controller. */
+function chainOf(pod: Pod): PodFacts['chain'] {
+  const of = { apiVersion: 'apps/v1', kind: 'StatefulSet', metadata: { name: 'web', namespace: 'shop', uid: 'set' } };
+  return [{ ...pod, apiVersion: 'v1', kind: 'Pod' }, of];
+}
+
 const MIRRORED = condition(
   'spillway.dev/Mirrored',
   'True',
@@ -174,6 +197,8 @@ const refusedEast = member(
 interface Situation {
   facts: PodFacts;
   answer: RegExp;
+  /** Of the scheduler here. */
+  says?: RegExp;
   /** The step at which it is stuck. */
   stuck?: string;
   help?: RegExp;
@@ -305,11 +330,54 @@ const SITUATIONS: Record<string, Situation> = {
     page: 'guides/scheduling.md',
   },
   'the scheduler does not ask Spillway': {
-    facts: facts(bound({ phase: 'Running', conditions: [MIRRORED, condition('Ready', 'True', '')] }), {
-      policies: [policy(['west'])],
-    }),
+    facts: facts(running(), { policies: [policy(['west'])], chain: chainOf(running()) }),
     answer: /^It runs in member east, and all is well/,
+    says: /^default-scheduler bound it .* default-scheduler has not asked Spillway about this workload\.$/,
     help: /needs the extender in its configuration/,
+  },
+  'a pod without a controller, of which nothing is ever written, where its policy would not have it': {
+    facts: facts(running({ schedulerName: 'own' }), { policies: [policy(['west'])] }),
+    answer: /^It runs in member east, and all is well/,
+    says: /^own bound it to virtual node east, .* it would not go there now \(.*\): the policy was changed since, or own did not ask Spillway\.$/,
+    help: /^nobody makes a pod without a controller anew, so nothing moves it: delete it, and make it again/,
+    page: 'guides/scheduling.md#whether-anybody-asks',
+  },
+  'the same on a node of the host': {
+    facts: facts(running({ nodeName: 'local-0' }), { policies: [policy(['west'])] }),
+    answer: /^It runs on node local-0, and all is well/,
+    says: /^default-scheduler bound it to node local-0 of this cluster itself\. By its policy it would not go there now/,
+    help: /^nobody makes a pod without a controller anew/,
+  },
+  'a pod without a controller where its policy has it': {
+    facts: facts(running(), { policies: [policy(['east'])] }),
+    answer: /^It runs in member east, and all is well/,
+    says: /^default-scheduler bound it to virtual node east, which stands for member east\.$/,
+  },
+  'a pod without a controller that waits, of which no word of the scheduler is of Spillway': {
+    facts: facts(waiting({ schedulerName: 'own' }, unscheduled('0/3 nodes are available: 3 Insufficient cpu.')), {
+      policies: [policy(['east'])],
+    }),
+    answer: /./,
+    says: /^own has found no node for it\. .* Whether own asks Spillway about it cannot be seen, as nothing is written of pods without a controller\. It looks again/,
+    help: /see that own is a scheduler that asks Spillway: column Effective of kubectl get placementpolicies -A/,
+    page: 'guides/scheduling.md#whether-anybody-asks',
+  },
+  'a pod that was made with the virtual node in it': {
+    facts: facts(named('east'), { policies: [policy(['west'])] }),
+    answer: /^It runs in member east, and all is well/,
+    says: /^It was made with spec\.nodeName, for virtual node east, which stands for member east: no scheduler was asked, .* PlacementPolicy web had no effect on it\.$/,
+    help: /^leave spec\.nodeName out, and make the pod anew/,
+    page: 'guides/scheduling.md',
+  },
+  'a pod whose binding is remembered': {
+    facts: facts(named('east', 'binding')),
+    answer: /^It runs in member east, and all is well/,
+    says: /^default-scheduler bound it to virtual node east/,
+  },
+  'a pod that was made with a node of the host in it': {
+    facts: facts(named('local-0')),
+    answer: /^It runs on node local-0, and all is well/,
+    says: /^It was made with spec\.nodeName, for node local-0 of this cluster itself: no scheduler was asked, and nobody looked whether it has room there\.$/,
   },
   'no scheduler of that name': {
     facts: facts(waiting({ schedulerName: 'spillway-scheduler' })),
@@ -604,9 +672,10 @@ const SITUATIONS: Record<string, Situation> = {
 };
 
 describe('why', () => {
-  it.each(Object.entries(SITUATIONS))('%s', (_name, { facts: known, answer, stuck, help, places, page }) => {
+  it.each(Object.entries(SITUATIONS))('%s', (_name, { facts: known, answer, says, stuck, help, places, page }) => {
     const found = explain(known);
     expect(found.answer).toMatch(answer);
+    if (says !== undefined) expect(found.steps.find(({ by }) => by === 'host scheduler')?.says).toMatch(says);
     if (stuck !== undefined)
       expect(found.steps.find(({ state }) => state === 'waits' || state === 'failed')?.by).toBe(stuck);
     if (help !== undefined) expect(found.help.join('\n')).toMatch(help);

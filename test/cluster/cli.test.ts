@@ -324,8 +324,8 @@ describe('why', () => {
     ],
     [
       'bound-past-policy',
-      /By its policy it would not go there now|had no effect on it: default-scheduler has not asked Spillway/,
-      undefined,
+      /It was made with spec\.nodeName, for virtual node east, .* no scheduler was asked, .* PlacementPolicy only-west had no effect on it\./,
+      /- leave spec\.nodeName out/,
       'ruled',
     ],
     ['too-large', /no node has 12 cpu free \(largest free slot \d+ cpu\)/, /ask for less/],
@@ -343,7 +343,11 @@ describe('why', () => {
     ],
     ['finished', /finished \(Succeeded\): It has finished: all its containers ended with exit code 0/],
     ['lost', /lost \(Failed\): It has failed \(Member(PodLost|PodDeleted)\)/],
-    ['well', /well \(Running\): It runs in member east, and all is well\./],
+    [
+      'well',
+      /well \(Running\): It runs in member east, and all is well\./,
+      /host scheduler +default-scheduler bound it to virtual node east/,
+    ],
   ])('%s', async (name, words, help, namespace) => {
     const text = await answers(name, words, namespace);
     if (help !== undefined) expect(text).toMatch(help);

@@ -115,7 +115,7 @@ describe('taken', () => {
   });
 });
 
-describe('a taint of effect NoExecute', () => {
+describe('a taint of effect NoExecute, or of a key of ours that there is not', () => {
   const OUT_OF_SERVICE = 'node.kubernetes.io/out-of-service=nodeshutdown:NoExecute';
   const labels = { 'spillway.dev/member': 'east' };
   /** Each with its provider ID, and whether it is Ready. */
@@ -170,6 +170,10 @@ describe('a taint of effect NoExecute', () => {
     ['unready', 'node.kubernetes.io/not-ready:NoExecute'],
     ['labelled', 'gone:NoExecute'],
     ['real', 'gone:NoExecute'],
+    ['east', 'spillway.dev/member-unreachable:NoSchedule'],
+    ['east', 'spillway.dev.example.com/drian:NoSchedule'],
+    ['labelled', 'spillway.dev/drian:NoSchedule'],
+    ['real', 'spillway.dev/drian:NoSchedule'],
   ])('keeps nobody from anything else: %s %s', async (node, what) => {
     expect(await tried(node, what)).toMatchObject({ code: 0, stderr: '' });
   });
@@ -178,6 +182,7 @@ describe('a taint of effect NoExecute', () => {
     const well = { code: 0, stderr: '' };
     await host.kubectl(['delete', 'validatingadmissionpolicybinding', 'spillway-node-taints']);
     await until('the rule is gone', async () => (await taint('east', 'gone=x:NoExecute')).code === 0);
+    expect(await taint('east', 'spillway.dev/drian:NoSchedule')).toMatchObject(well);
     await host.apply(file('admission/node-taints.yaml'));
     await until('the rule is back', async () => (await tried('east', 'other:NoExecute')).code === 1);
     expect(await host.kubectl(['label', 'node', 'east', 'disk=fast'])).toMatchObject(well);
@@ -187,8 +192,25 @@ describe('a taint of effect NoExecute', () => {
     // Other pods tolerate another value.
     const another = await taint('east', 'gone=y:NoExecute', '--overwrite');
     expect(another.stderr).toContain(REFUSED);
+    expect(await taint('east', 'spillway.dev/drian=x:NoSchedule', '--overwrite')).toMatchObject(well);
+    expect(await taint('east', 'spillway.dev/drian:PreferNoSchedule')).toMatchObject(well);
+    expect((await tried('east', 'spillway.dev/drained:NoSchedule')).stderr).toContain('is no taint of Spillway');
+    expect(await taint('east', 'spillway.dev/drian-')).toMatchObject(well);
+    expect((await tried('east', 'spillway.dev/drian:NoSchedule')).stderr).toContain('is no taint of Spillway');
     expect(await taint('east', 'gone-')).toMatchObject(well);
     expect((await tried('east', 'gone=x:NoExecute')).stderr).toContain(REFUSED);
+  });
+
+  test('of a key of ours that the manager records as its own is taken, as that of a newer manager may be', async () => {
+    const annotations = { 'spillway.dev/node-taints': 'other:NoSchedule,spillway.dev/later:NoSchedule' };
+    const put = async (key: string, recorded: object) =>
+      await host.api.call('PATCH', '/api/v1/nodes/east-gpu', {
+        metadata: { annotations: recorded },
+        spec: { taints: [{ key, effect: 'NoSchedule' }] },
+      });
+    await expect(put('spillway.dev/later', {})).rejects.toThrow('is no taint of Spillway');
+    await put('spillway.dev/later', annotations);
+    await expect(put('spillway.dev/late', {})).rejects.toThrow('is no taint of Spillway');
   });
 });
 

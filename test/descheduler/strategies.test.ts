@@ -3,13 +3,13 @@ import type { Pod } from '../../src/kube/core-v1.ts';
 import type { KubeObject } from '../../src/kube/object.ts';
 import { ownerProjection } from '../../src/scheduler/projections.ts';
 import { toleratedMs } from '../../src/descheduler/eviction-time.ts';
-import { whyItStaysLost } from '../../src/descheduler/member-lost.ts';
+import { lostMove, whyItStaysLost } from '../../src/descheduler/member-lost.ts';
 import { outOfServiceMove, whyItStaysOutOfService } from '../../src/descheduler/out-of-service.ts';
 import { whyItStaysDrained } from '../../src/descheduler/drain.ts';
 import { whyNotMoved, whyNotReplaced } from '../../src/descheduler/replaceable.ts';
 import { whyItStaysTainted } from '../../src/descheduler/taint-no-execute.ts';
 import { type MemberCluster, parseMemberCluster } from '../../src/api/member-cluster.ts';
-import { lostMembers, whyMovesPaused } from '../../src/placement/lost-members.ts';
+import { lostMembers, outageBegan, reachabilityOf, whyMovesPaused } from '../../src/placement/lost-members.ts';
 import type { MoveRules, PlacedMember } from '../../src/placement/placed-pods.ts';
 import { placedMember } from '../fixtures/placed-member.ts';
 
@@ -65,6 +65,24 @@ describe('members that do not answer', () => {
     const { paused } = members(...Array.from({ length: all }, (_, index) => index >= gone));
     if (words === undefined) expect(paused).toBeUndefined();
     else expect(paused).toMatch(words);
+  });
+
+  test('the Events about their pods have the time that the pods themselves and the condition have', () => {
+    const lastTransitionTime = '2026-01-01T00:00:20Z';
+    const of = (status: string): MemberCluster => {
+      const conditions = [{ type: 'Reachable', status, reason: 'Timeout', message: 'no answer', lastTransitionTime }];
+      const spec = { credentials: { secretRef: { namespace: 'fleet', name: 'east' } } };
+      const raw: object = { metadata: { name: 'east' }, spec, status: { conditions } };
+      const parsed = parseMemberCluster(raw as KubeObject);
+      if ('problems' in parsed) throw new Error(parsed.problems.join());
+      return parsed.member;
+    };
+    expect(outageBegan(of('False'))).toBe(lastTransitionTime);
+    const { since } = reachabilityOf(of('False'));
+    expect(lostMove(web(), 'east', since, () => undefined).cause).toBe(
+      `member east has not answered since ${lastTransitionTime}`,
+    );
+    expect([outageBegan(of('True')), outageBegan(of('Unknown'))]).toEqual([undefined, undefined]);
   });
 
   const slow = { reachable: false, mayBeLost: false, answers: true, since: 0 };

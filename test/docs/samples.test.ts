@@ -53,9 +53,31 @@ function wrongIn({ kind, spec }: Fields): string[] {
 
 const ofOurs = samples.filter(({ content }) => content['apiVersion'] === 'spillway.dev/v1alpha1');
 
+/** Placement policies on a page, and what each of their selectors says, as words to compare. */
+function policiesOn(page: string): { name: string; selectors: string[] }[] {
+  const policies = ofOurs.filter((one) => one.page === page && String(one.content['kind']).endsWith('PlacementPolicy'));
+  return policies.map(({ content: { kind, metadata, spec } }) => {
+    const { name, namespace = '' } = metadata as { name: string; namespace?: string };
+    const { resourceSelectors } = spec as { resourceSelectors: object[] };
+    return {
+      name: `${String(kind)} ${namespace}/${name}`,
+      selectors: resourceSelectors.map((one) => `${namespace} ${JSON.stringify(one)}`),
+    };
+  });
+}
+
 describe('samples on pages', () => {
   it.each(ofOurs.map(({ page, content }) => [page, content['kind'], content] as const))('%s: %s', (_, _kind, content) => {
     expect(wrongIn(content)).toEqual([]);
+  });
+
+  it.each(pages)('of %s can be applied together: no two policies choose the same workload in the same words', (page) => {
+    const chosen = policiesOn(page).flatMap(({ name, selectors }) => selectors.map((one) => ({ name, one })));
+    const twice = chosen.filter(({ one }, i) => chosen.findIndex((other) => other.one === one) !== i);
+    expect(twice).toEqual([]);
+    // Under one name the second would take the place of the first.
+    const names = policiesOn(page).map(({ name }) => name);
+    expect(names).toEqual([...new Set(names)]);
   });
 
   it('of the configuration are read', () => {

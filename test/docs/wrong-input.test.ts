@@ -88,8 +88,9 @@ it('the page of wrong input lists everything wrong that tests apply, with what i
     ),
     '## Taints of virtual nodes',
     '',
-    'On a virtual node a taint of effect NoExecute would end all pods there at once. `manifests/admission/node-taints.yaml` refuses it;',
-    'what is done [instead](../concepts/failover.md#by-hand-it-is-refused).',
+    'On a virtual node a taint of effect NoExecute would end all pods there at once, and one of a key of ours that there is not would say',
+    'nothing. `manifests/admission/node-taints.yaml` refuses both; what is done',
+    '[instead](../concepts/failover.md#by-hand-it-is-refused).',
     '',
     ...table(
       'after `kubectl taint node`',

@@ -372,6 +372,27 @@ describe('memberStatus', () => {
     );
   });
 
+  it('tells of one beginning of an outage, that of the condition, whoever acts for the member by then', () => {
+    const found = (
+      previous: MemberClusterStatus | undefined,
+      reachability: MemberFacts['reachability'],
+      now: string,
+    ) => {
+      const status = memberStatus(previous, { ...good, reachability }, now);
+      const told = (status.conditions ?? []).filter(({ type }) => type === 'Reachable' || type === 'Ready');
+      return { status, told: told.map(({ message, lastTransitionTime }) => ({ message, lastTransitionTime })) };
+    };
+    const before = memberStatus(undefined, good, '2025-12-31T00:00:00Z');
+    const { status, told } = found(before, DOWN, NOW);
+    expect(told).toEqual([
+      { message: `no answer. Not reachable since ${NOW}.`, lastTransitionTime: NOW },
+      { message: `no answer. Not reachable since ${NOW}.`, lastTransitionTime: NOW },
+    ]);
+    // It has seen its own first probe fail later.
+    const next = { ...DOWN, failingSince: { wall: Date.parse(LATER), monotonic: 0 } };
+    expect(found(found(status, NOT_PROBED, LATER).status, next, LATER).told).toEqual(told);
+  });
+
   it('says nothing uncleaned or without bound, whatever members say', () => {
     const failure = {
       reason: 'ServerError',

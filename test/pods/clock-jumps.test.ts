@@ -152,8 +152,8 @@ describe.each([
     const conditions = [{ type: 'Ready', status: 'True', lastTransitionTime: '2026-01-01T00:00:02Z' }];
     world.member.edit(WEB, { status: { phase: 'Running', conditions } });
     await world.follow(5_000);
-    const since = { wall: Date.now(), monotonic: monotonic() };
-    world.unreachableSince = since;
+    world.unreachableSince = { wall: Date.now(), monotonic: monotonic() };
+    world.outageBegan = '2026-01-01T00:00:20Z';
     world.reachable = false;
     world.controller.requeueAll();
     await world.follow(10_000);
@@ -164,6 +164,6 @@ describe.each([
     expect(ready()).toBe('True');
     await world.follow(10_000);
     expect(ready()).not.toBe('True');
-    expect(JSON.stringify(world.podIn(world.host).status)).toContain(new Date(since.wall).toISOString());
+    expect(JSON.stringify(world.podIn(world.host).status)).toContain('has not answered since 2026-01-01T00:00:20Z;');
   });
 });

@@ -50,6 +50,7 @@ it('I14: a deletion that fell out of the queue is found and goes on', async () =
     network: () => 'Flat',
     daemonSets: () => 'Ignore',
     podsUnreadyAfterMs: () => 60_000,
+    outageBegan: () => undefined,
     permits: new Map(),
     frozen: () => frozen,
     namespaces: {

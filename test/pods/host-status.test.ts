@@ -172,8 +172,16 @@ describe('the status a host pod gets', () => {
     const member = memberPod({
       status: { phase: 'Running', containerStatuses: [running('app')], conditions: [ready()] },
     });
-    const result = hostStatus(hostPod(), member, { ...context, memberLost: { since: NOW } }, NOW);
-    expect(conditionOf({ status: result }, 'Ready')).toMatchObject({ status: 'False', reason: 'MemberUnreachable' });
+    const of = (began: string | undefined) => hostStatus(hostPod(), member, { ...context, memberLost: { began } }, NOW);
+    const result = of('2026-01-01T00:00:00Z');
+    expect(conditionOf({ status: result }, 'Ready')).toMatchObject({
+      status: 'False',
+      reason: 'MemberUnreachable',
+      message: 'Cluster "east" has not answered since 2026-01-01T00:00:00Z; the pod may still be running there.',
+    });
+    expect(conditionOf({ status: of(undefined) }, 'Ready')?.message).toBe(
+      'Cluster "east" does not answer; the pod may still be running there.',
+    );
     expect(result).toMatchObject({ phase: 'Running', containerStatuses: [running('app')] });
   });
 

@@ -81,6 +81,7 @@ async function start(): Promise<void> {
     network: () => 'Flat',
     daemonSets: () => 'Ignore',
     podsUnreadyAfterMs: () => 60_000,
+    outageBegan: () => undefined,
     permits: new Map(),
     frozen: () => undefined,
     breakerOpen,

@@ -56,6 +56,7 @@ beforeEach(async () => {
     network: () => 'Flat',
     daemonSets: () => 'Ignore',
     podsUnreadyAfterMs: () => 60_000,
+    outageBegan: () => undefined,
     permits: new Map(),
     frozen: () => undefined,
     namespaces: {

@@ -16,6 +16,7 @@ import { ownersOf } from '../owners.ts';
 import { isHeld, memberLease, SCHEDULER_LEASE } from '../overview.ts';
 import { MissingRight, type Viewer } from '../viewer.ts';
 import { heldDeletions } from './held-deletions.ts';
+import { PODS_WITH_FIELDS } from './named-node.ts';
 import type { PodFacts } from './pod-facts.ts';
 import { memberOf } from './scheduler-step.ts';
 
@@ -27,7 +28,7 @@ export async function readPodFacts(
   now: number,
 ): Promise<{ facts: PodFacts; missing: string[] }> {
   const pod = await host
-    .get<Pod>(PODS, { namespace, name })
+    .get<Pod>(PODS_WITH_FIELDS, { namespace, name })
     .catch(async (error: unknown) => await withHeldDeletions(host, error));
   const about = `involvedObject.kind=Pod,involvedObject.name=${name},involvedObject.uid=${pod.metadata.uid ?? ''}`;
   const gang = pod.metadata.labels?.[GANG_LABEL];

@@ -58,7 +58,7 @@ export function knownRules(facts: PodFacts): KnownRules {
   return { rules: chosen, source: chosen.source, step };
 }
 
-function sourceInWords({ kind, name }: PolicySource): string {
+export function sourceInWords({ kind, name }: PolicySource): string {
   switch (kind) {
     case 'Annotation':
       return `Annotation ${name} of its workload`;
