@@ -57,7 +57,7 @@ it.each([
   [['cordon', 'east', 'wset'], 'there is no member wset: there are east, west\nfix: did you mean west?'],
   [['uncordon', 'moon'], 'there is no member moon: there are east, west'],
   [['clusters', 'esat'], 'there is no member esat: there are east, west\nfix: did you mean east or west?'],
-  [['leave', 'esat'], 'there is no member esat: there are east, west\nfix: did you mean east?'],
+  [['leave', 'esat'], 'there is no member esat: there are east, west\nfix: did you mean east or west?'],
   [
     ['drain', 'west-gpu'],
     'there is no member west-gpu: there are east, west\n' +
