@@ -1,10 +1,9 @@
 import { LRUCache } from 'lru-cache';
 import { WORKLOAD_PLACEMENTS } from '../api/workload-placement.ts';
 import type { KubeClient } from '../kube/client.ts';
-import { isConflict, isNotFound } from '../kube/errors.ts';
 import { atMost } from '../kube/lru-limit.ts';
+import { patchStatusAsRead } from '../kube/patch-status.ts';
 import { timestamp } from '../kube/timestamps.ts';
-import { patch } from '../kube/verbs.ts';
 import type { HandlerResult } from '../kube/workqueue.ts';
 import { WrittenTimes } from '../kube/written-times.ts';
 import { ownerKeyOf } from '../kube/owner-references.ts';
@@ -103,22 +102,8 @@ export class MoveRecords {
       since: timestamp(since),
       last: timestamp(last),
     }));
-    const { namespace, name, resourceVersion } = record;
-    const body = { metadata: { resourceVersion }, status: { moves } };
-    try {
-      await patch(
-        host,
-        WORKLOAD_PLACEMENTS,
-        { namespace, name },
-        body,
-        { type: 'merge', subresource: 'status' },
-        { signal },
-      );
-    } catch (error) {
-      if (!isNotFound(error) && !isConflict(error)) throw error;
-      return { requeueAfterMs: AGAIN_MS };
-    }
-    return undefined;
+    const isWritten = await patchStatusAsRead(host, WORKLOAD_PLACEMENTS, record, { moves }, { signal });
+    return isWritten ? undefined : { requeueAfterMs: AGAIN_MS };
   }
 
   /** With times that can be compared. */

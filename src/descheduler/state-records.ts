@@ -3,11 +3,12 @@ import type { WorkloadPlacement } from '../api/workload-placement.ts';
 import { podSubject } from '../api/pod-subject.ts';
 import type { KubeClient } from '../kube/client.ts';
 import type { Pod } from '../kube/core-v1.ts';
-import { ApiError, describeError, isConflict, isNotFound, isUnauthorized } from '../kube/errors.ts';
+import { ApiError, describeError, isUnauthorized } from '../kube/errors.ts';
 import type { EventRecorder } from '../kube/event-recorder.ts';
 import { ifThere } from '../kube/if-there.ts';
+import { patchStatusAsRead } from '../kube/patch-status.ts';
 import { timestamp } from '../kube/timestamps.ts';
-import { get, patch } from '../kube/verbs.ts';
+import { get } from '../kube/verbs.ts';
 import { placementOf, placementRef } from '../placement/own-placement.ts';
 import type { TypedObject } from '../placement/owner-chain.ts';
 import type { PlacedPods } from '../placement/placed-pods.ts';
@@ -89,13 +90,16 @@ export class StateRecords {
     change: (before: Preserved) => Preserved | undefined,
     signal: AbortSignal,
   ): Promise<Held | undefined> {
+    const { host } = this.#o;
     try {
       for (let tries = 0; tries < MOST_TRIES; tries++) {
         const before = await this.#read(workload, signal);
         const preserved = change(before?.status?.preserved ?? []);
         if (preserved === undefined) return undefined;
         if (before === undefined) return held('its workload has no WorkloadPlacement yet, where that is written down');
-        if (await this.#patch(before, preserved, signal)) return undefined;
+        const { metadata } = before;
+        const isWritten = await patchStatusAsRead(host, WORKLOAD_PLACEMENTS, metadata, { preserved }, { signal });
+        if (isWritten) return undefined;
       }
       return held('others write its WorkloadPlacement at the same time');
     } catch (error) {
@@ -108,20 +112,6 @@ export class StateRecords {
   async #read(workload: TypedObject, signal: AbortSignal): Promise<WorkloadPlacement | undefined> {
     const reading = get<WorkloadPlacement>(this.#o.host, WORKLOAD_PLACEMENTS, placementRef(workload), { signal });
     return placementOf(await ifThere(reading), workload);
-  }
-
-  /** Whether it was as it was read. */
-  async #patch({ metadata }: WorkloadPlacement, preserved: Preserved, signal: AbortSignal): Promise<boolean> {
-    const { namespace, name, resourceVersion } = metadata;
-    const body = { metadata: { resourceVersion }, status: { preserved } };
-    const options = { type: 'merge', subresource: 'status' } as const;
-    try {
-      await patch(this.#o.host, WORKLOAD_PLACEMENTS, { namespace, name }, body, options, { signal });
-      return true;
-    } catch (error) {
-      if (isConflict(error) || isNotFound(error)) return false;
-      throw error;
-    }
   }
 
   #tell(pod: Pod, { apiVersion, kind, metadata: { namespace, name, uid } }: TypedObject, words: string): void {
