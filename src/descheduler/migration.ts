@@ -99,10 +99,8 @@ export function migrationMove(
     pod,
     from,
     ...asked,
-    reason: 'PodMigrated',
-    heldReason: 'PodNotMigrated',
     cause: `WorkloadMigration ${by}: its workload is moved ${where}`,
-    outcome: (controller) => `it was evicted, so that ${controller} makes another one, which goes there`,
+    outcome: 'which goes there',
     stays: `WorkloadMigration ${by}: its workload is moved ${where}, and it stays for now`,
   };
 }

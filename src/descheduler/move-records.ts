@@ -18,7 +18,7 @@ import {
 } from '../placement/moves.ts';
 import type { TypedObject } from '../placement/owner-chain.ts';
 import type { PlacedPods } from '../placement/placed-pods.ts';
-import type { Strategy } from './wanted-move.ts';
+import type { Strategy } from './strategies.ts';
 
 /** Delay that batches the moves of one workload into one write (ms). */
 export const RECORD_MS = 1_000;

@@ -8,6 +8,7 @@ import { controllerOf } from '../kube/owner-references.ts';
 import type { PlacedPods } from '../placement/placed-pods.ts';
 import type { MoveRecords } from './move-records.ts';
 import type { MovesMetrics } from './moves-metrics.ts';
+import { STRATEGIES } from './strategies.ts';
 import type { WantedMove } from './wanted-move.ts';
 
 /** A move without an answer is the same one when it succeeds within that time (ms). No longer than a pod that was given back is left alone. */
@@ -60,17 +61,20 @@ export class MoveReport {
   /** `waits`: it was released, and stays beside the next one until its member answers. */
   moved(wanted: WantedMove, how: 'evicted' | 'released' | 'waits'): void {
     const { events, metrics, logger, placed } = this.#o;
-    const { pod, from, strategy, reason, cause } = wanted;
+    const { pod, from, strategy, cause } = wanted;
+    const { reason, isGoneAtOnce } = STRATEGIES[strategy];
     if (!this.#unanswered.delete(pod.metadata.uid ?? '')) this.#count(wanted);
     const { kind = '', name = '' } = controllerOf(pod) ?? {};
     const until =
       how === 'waits'
         ? 'waits for its member: onHeal says which of them stays then'
         : 'goes on until that one is Ready';
+    const makes = `so that ${kind} ${name} makes another one`;
+    const gone = isGoneAtOnce === true ? ' and is gone at once,' : '';
     const outcome =
       how === 'evicted'
-        ? wanted.outcome(`${kind} ${name}`)
-        : `it was released, so that ${kind} ${name} makes another one, which goes elsewhere. It ${until}`;
+        ? `it was evicted,${gone} ${makes}, ${wanted.outcome}`
+        : `it was released, ${makes}, which goes elsewhere. It ${until}`;
     const words = `${cause}; ${outcome}`;
     events.record(podSubject(pod), 'Normal', reason, words);
     const { workload } = placed.rulesOf(pod);

@@ -30,7 +30,8 @@ import type { Releases } from './releases.ts';
 import { isLost } from '../placement/lost-members.ts';
 import type { PlacedPods, SurgingSet } from '../placement/placed-pods.ts';
 import { WaitsForTurn } from './waits-for-turn.ts';
-import type { Held, Strategy, WantedMove } from './wanted-move.ts';
+import type { Strategy } from './strategies.ts';
+import type { Held, WantedMove } from './wanted-move.ts';
 
 /** A refusal that takes longer than this takes up the time of others (ms). */
 const SLOW_MS = 1_000;

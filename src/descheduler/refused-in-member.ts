@@ -103,11 +103,8 @@ export class RefusedInMember {
       pod,
       from: cluster,
       recheck: (live) => this.#recheck(live, refusal),
-      reason: 'RefusedPodReplaced',
-      heldReason: 'RefusedPodStays',
       cause: `${clusterInWords(cluster)} refuses it (${reason}), and it never started there`,
-      outcome: (controller) =>
-        `it was evicted, so that ${controller} makes another one, which goes elsewhere: ${cluster} is avoided for a while. The refusal: ${message}`,
+      outcome: `which goes elsewhere: ${cluster} is avoided for a while. The refusal: ${message}`,
       stays: `it stays in ${clusterInWords(cluster)}, which refuses it, and starts there once it is taken`,
     };
   }

@@ -24,7 +24,8 @@ import {
   withState,
 } from '../placement/preserved-state.ts';
 import { ToldCauses } from './told-causes.ts';
-import type { Held, Strategy, WantedMove } from './wanted-move.ts';
+import { STRATEGIES, type Strategy } from './strategies.ts';
+import type { Held, WantedMove } from './wanted-move.ts';
 
 /** Other moves of the workload are written down at the same time. */
 const MOST_TRIES = 5;
@@ -41,11 +42,8 @@ export interface StateRecordsOptions {
   monotonic: () => number;
 }
 
-/** Pods that are moved so never ran: what the pod before them showed stands there still. */
-const NEVER_RAN: ReadonlySet<Strategy> = new Set(['RefusedInMember', 'UnschedulableInMember', 'GangTimedOut']);
-
 function fieldOf(strategy: Strategy): StateField | undefined {
-  if (NEVER_RAN.has(strategy)) return undefined;
+  if (STRATEGIES[strategy].neverRan === true) return undefined;
   return strategy === 'UnhealthyInMember' ? 'application' : 'cluster';
 }
 
