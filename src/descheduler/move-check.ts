@@ -3,7 +3,7 @@ import { isReady } from '../kube/conditions.ts';
 import type { Pod } from '../kube/core-v1.ts';
 import { controllerOf, ownerKeyOf } from '../kube/owner-references.ts';
 import type { PlacedPods, SurgingSet } from '../placement/placed-pods.ts';
-import { IdleControllers } from './idle-controllers.ts';
+import { IdleControllers, type IdleControllersOptions } from './idle-controllers.ts';
 import type { LivePods } from './live-pods.ts';
 import type { MovesFuse } from './moves-fuse.ts';
 import type { MovesStop } from './moves-stop.ts';
@@ -23,7 +23,11 @@ export const NEVER = 'its policy says purgeMode: Never';
 export interface MoveCheckOptions {
   live: LivePods;
   underWay: MovesUnderWay;
-  placed: PlacedPods;
+  placed: IdleControllersOptions['placed'] &
+    Pick<
+      PlacedPods,
+      'problem' | 'rulesOf' | 'whyRulesUnknown' | 'whyNotElsewhere' | 'surgingSetOf' | 'member' | 'ofWorkload'
+    >;
   /** Whether people let any move begin. */
   stop: Pick<MovesStop, 'why'>;
   fuse: Pick<MovesFuse, 'tooOften'>;

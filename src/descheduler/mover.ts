@@ -13,7 +13,7 @@ import { evictionRefusal, heldByHost, mayBeDone, REFUSED_MS } from './eviction-r
 import { HeldMoves } from './held-moves.ts';
 import { LivePods } from './live-pods.ts';
 import { MissingRights } from './missing-rights.ts';
-import { MoveCheck, NEVER } from './move-check.ts';
+import { MoveCheck, type MoveCheckOptions, NEVER } from './move-check.ts';
 import type { MoveRecords } from './move-records.ts';
 import { MoveReport } from './move-report.ts';
 import { MovesFuse } from './moves-fuse.ts';
@@ -49,7 +49,7 @@ const GAVE_BACK =
 
 export interface MoverOptions {
   host: KubeClient;
-  placed: PlacedPods;
+  placed: MoveCheckOptions['placed'] & Pick<PlacedPods, 'clusterOf'>;
   pacer: Pacer;
   /** Whether people let any move begin. */
   stop: Pick<MovesStop, 'why'>;

@@ -1,5 +1,4 @@
 import { asOwned, type Released, releasedFrom } from '../api/released.ts';
-import type { KubeClient } from '../kube/client.ts';
 import { isReady } from '../kube/conditions.ts';
 import type { Pod } from '../kube/core-v1.ts';
 import { ifThere } from '../kube/if-there.ts';
@@ -13,7 +12,7 @@ import { lostMembers } from '../placement/lost-members.ts';
 import type { PlacedMember, PlacedPods } from '../placement/placed-pods.ts';
 import { evictionRefusal, mayBeDone, whyNotLetGo } from './eviction-refusal.ts';
 import { healStep, isHealed, strandedStep } from './heal-step.ts';
-import { type ChosenReason, HealedPods } from './healed-pods.ts';
+import { type ChosenReason, HealedPods, type HealedPodsOptions } from './healed-pods.ts';
 import { replacedAfterMs, whyItStaysLost } from './member-lost.ts';
 import type { MovesUnderWay } from './moves-under-way.ts';
 import { giveBackPatch } from './release-patches.ts';
@@ -40,9 +39,9 @@ const FAILING_MS = 60_000;
 /** Time before a pod that was given back may be moved again (ms). */
 const RETRY_MS = 300_000;
 
-export interface ReleasedPodsOptions extends ReleaseReportOptions {
-  host: KubeClient;
-  placed: PlacedPods;
+export interface ReleasedPodsOptions extends ReleaseReportOptions, HealedPodsOptions {
+  placed: HealedPodsOptions['placed'] &
+    Pick<PlacedPods, 'problem' | 'members' | 'hasRules' | 'surgingSetOf' | 'whyNotElsewhere'>;
   releases: Releases;
   underWay: Pick<MovesUnderWay, 'sent' | 'moving'>;
   /** Its release is not to be tried again for so long, in ms. */
