@@ -1,6 +1,7 @@
 import { LRUCache } from 'lru-cache';
 import { WORKLOAD_PLACEMENTS } from '../api/workload-placement.ts';
 import type { KubeClient } from '../kube/client.ts';
+import { cut } from '../kube/cut-text.ts';
 import { atMost } from '../kube/lru-limit.ts';
 import { patchStatusAsRead } from '../kube/patch-status.ts';
 import { timestamp } from '../kube/timestamps.ts';
@@ -82,7 +83,7 @@ export class MoveRecords {
   add(workload: TypedObject, move: Move): void {
     const key = ownerKeyOf(workload);
     const lastOf = (one: Moves): number => this.#lastOf(workload, one);
-    const told = { ...move, message: cut(move.message) };
+    const told = { ...move, message: cut(move.message, MAX_MESSAGE) };
     this.#known.set(key, withMove(this.#of(workload), told, this.#o.clock(), lastOf));
     for (const handler of this.#handlers) handler(key);
   }
@@ -125,8 +126,4 @@ export class MoveRecords {
     const lastOf = (one: Moves): number => this.#lastOf(workload, one);
     return joinedMoves(this.#known.get(ownerKeyOf(workload)) ?? [], stored, this.#o.clock(), lastOf);
   }
-}
-
-function cut(text: string): string {
-  return text.length <= MAX_MESSAGE ? text : `${text.slice(0, MAX_MESSAGE - 1)}…`;
 }
