@@ -2,6 +2,7 @@ import { LRUCache } from 'lru-cache';
 import type { Logger } from 'pino';
 import { podSubject } from '../api/pod-subject.ts';
 import type { EventRecorder } from '../kube/event-recorder.ts';
+import { subjectOf } from '../kube/event-subject.ts';
 import { atMost } from '../kube/lru-limit.ts';
 import { keyOf } from '../kube/object.ts';
 import { controllerOf } from '../kube/owner-references.ts';
@@ -77,10 +78,7 @@ export class MoveReport {
         : `it was released, ${makes}, which goes elsewhere. It ${until}`;
     const words = `${cause}; ${outcome}`;
     events.record(podSubject(pod), 'Normal', reason, words);
-    const { workload } = placed.rulesOf(pod);
-    const { apiVersion, kind: ofKind, metadata } = workload;
-    const about = { apiVersion, kind: ofKind, namespace: metadata.namespace, name: metadata.name, uid: metadata.uid };
-    events.record(about, 'Normal', reason, `pod ${pod.metadata.name}: ${words}`);
+    events.record(subjectOf(placed.rulesOf(pod).workload), 'Normal', reason, `pod ${pod.metadata.name}: ${words}`);
     metrics.moves.inc({ strategy, member: from, outcome: 'moved' });
     logger.info({ pod: keyOf(pod), member: from, strategy }, 'a pod made way for another one elsewhere');
   }

@@ -5,6 +5,7 @@ import type { KubeClient } from '../kube/client.ts';
 import type { Pod } from '../kube/core-v1.ts';
 import { ApiError, describeError, isUnauthorized } from '../kube/errors.ts';
 import type { EventRecorder } from '../kube/event-recorder.ts';
+import { subjectOf } from '../kube/event-subject.ts';
 import { ifThere } from '../kube/if-there.ts';
 import { patchStatusAsRead } from '../kube/patch-status.ts';
 import { timestamp } from '../kube/timestamps.ts';
@@ -112,13 +113,12 @@ export class StateRecords {
     return placementOf(await ifThere(reading), workload);
   }
 
-  #tell(pod: Pod, { apiVersion, kind, metadata: { namespace, name, uid } }: TypedObject, words: string): void {
+  #tell(pod: Pod, workload: TypedObject, words: string): void {
     const { events } = this.#o;
     // What keeps it for now, such as a disruption budget, has it tried again and again.
     if (!this.#told.isToBeTold(`${pod.metadata.uid ?? ''} ${words}`, words)) return;
     events.record(podSubject(pod), 'Warning', 'StateNotHandedOn', words);
-    const about = { apiVersion, kind, namespace, name, uid };
-    events.record(about, 'Warning', 'StateNotHandedOn', `pod ${pod.metadata.name}: ${words}`);
+    events.record(subjectOf(workload), 'Warning', 'StateNotHandedOn', `pod ${pod.metadata.name}: ${words}`);
   }
 }
 
