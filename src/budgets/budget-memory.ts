@@ -1,3 +1,4 @@
+import { SinceWhen } from '../kube/since-when.ts';
 import type { HostBudget } from './host-budget.ts';
 import type { CoveredPods } from './covered-pods.ts';
 
@@ -11,7 +12,7 @@ export class BudgetMemory {
   #counted: ReadonlySet<string> = new Set();
   #mark = '';
   #losses: { at: number; mark: string }[] = [];
-  readonly #since = new Map<string, number>();
+  readonly #since = new SinceWhen();
 
   /**
    * How many pods the host has ceased to count since its controller last counted them: until then the budget of the host
@@ -31,12 +32,6 @@ export class BudgetMemory {
 
   /** For how long something has been so, in ms; 0: it is not. */
   lasting(what: string, isSo: boolean, now: number): number {
-    if (!isSo) {
-      this.#since.delete(what);
-      return 0;
-    }
-    const since = this.#since.get(what);
-    if (since === undefined) this.#since.set(what, now);
-    return now - (since ?? now);
+    return this.#since.lasting(what, isSo, now);
   }
 }

@@ -2,6 +2,7 @@ import type { Pod } from '../kube/core-v1.ts';
 import type { BetterPlace } from '../placement/better-place.ts';
 import type { PlacedPods } from '../placement/placed-pods.ts';
 import type { Mover } from './mover.ts';
+import { madeAt } from './pod-age.ts';
 
 export interface DisplacedPod {
   readonly pod: Pod;
@@ -45,6 +46,6 @@ export async function displacedPod(
 }
 
 /** The youngest of a cluster is the last, and goes: it has least to lose. */
-function byAge({ metadata: a }: Pod, { metadata: b }: Pod): number {
-  return (a.creationTimestamp ?? '').localeCompare(b.creationTimestamp ?? '') || (a.name < b.name ? -1 : 1);
+function byAge(a: Pod, b: Pod): number {
+  return madeAt(a).localeCompare(madeAt(b)) || (a.metadata.name < b.metadata.name ? -1 : 1);
 }

@@ -32,12 +32,8 @@ export function drainMove(pod: Pod, { name }: PlacedMember, recheck: WantedMove[
     pod,
     from: name,
     recheck,
-    // Another virtual node of the same member is as good as another member.
-    mayStayInMember: true,
-    reason: 'DrainedPodMoved',
-    heldReason: 'DrainedPodHeld',
     cause: `${node} is to be emptied (taint ${DRAIN_TAINT})`,
-    outcome: (controller) => `it was evicted, so that ${controller} makes another one, which goes elsewhere`,
+    outcome: 'which goes elsewhere',
     stays: `${node} is to be emptied (taint ${DRAIN_TAINT}), and it stays there for now`,
   };
 }

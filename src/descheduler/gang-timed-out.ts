@@ -15,10 +15,8 @@ export function gangMove(pod: Pod, at: string, isStillToGo: (live: Pod) => boole
     from: at,
     recheck: (live) => (isFinished(live) || !isStillToGo(live) ? 'notWanted' : undefined),
     leavesAnyway: true,
-    reason: 'GangPodGivenBack',
-    heldReason: 'GangPodHeld',
     cause: `not all pods of its gang got a node in ${clusterInWords(at)} in time`,
-    outcome: (controller) => `it was evicted, so that ${controller} makes another one, and the gang is placed anew`,
+    outcome: 'and the gang is placed anew',
     stays: `not all pods of its gang got a node in ${clusterInWords(at)} in time; what it has it keeps for now`,
   };
 }

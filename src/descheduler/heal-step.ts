@@ -5,6 +5,7 @@ import { isActive } from '../api/pod-phase.ts';
 import { releasedFrom } from '../api/released.ts';
 import { isLost } from '../placement/lost-members.ts';
 import type { PlacedMember } from '../placement/placed-pods.ts';
+import { byYouth, madeAt } from './pod-age.ts';
 import { type OnHeal, purgeRules } from './purge-mode.ts';
 
 /**
@@ -98,13 +99,4 @@ export function replacementOf(
     .filter((pod) => place(pod) !== place(original) || madeAt(pod) >= releasedAt)
     .toSorted((a, b) => Number(isReady(a)) - Number(isReady(b)) || byYouth(a, b));
   return first;
-}
-
-function byYouth(a: Pod, b: Pod): number {
-  return madeAt(b).localeCompare(madeAt(a)) || (a.metadata.name < b.metadata.name ? -1 : 1);
-}
-
-/** As the API server wrote it: in seconds, so that the texts compare as the times do. */
-export function madeAt({ metadata }: Pod): string {
-  return metadata.creationTimestamp ?? '';
 }

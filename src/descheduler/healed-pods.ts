@@ -17,7 +17,7 @@ import { whyItStaysTainted } from './taint-no-execute.ts';
 
 export interface HealedPodsOptions {
   host: KubeClient;
-  placed: PlacedPods;
+  placed: Pick<PlacedPods, 'rulesOf' | 'member' | 'clusterOf' | 'ofController' | 'wayOf'>;
 }
 
 /** Why an original goes that is well again. */

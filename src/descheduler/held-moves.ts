@@ -6,7 +6,8 @@ import type { EventRecorder } from '../kube/event-recorder.ts';
 import { atMost } from '../kube/lru-limit.ts';
 import type { MovesMetrics } from './moves-metrics.ts';
 import { ToldCauses } from './told-causes.ts';
-import type { Strategy, WantedMove } from './wanted-move.ts';
+import { STRATEGIES, type Strategy } from './strategies.ts';
+import type { WantedMove } from './wanted-move.ts';
 
 const REMEMBERED = 10_000;
 /** While the cause lasts its details are those of so long ago at most, in ms: they may change with each look. */
@@ -48,10 +49,10 @@ export class HeldMoves {
   /** One Event per strategy and cause, again while it lasts; a change in the parenthesised details is not a new cause. */
   record(wanted: WantedMove, why: string): void {
     const { events, metrics } = this.#o;
-    const { pod, from, strategy, heldReason, stays } = wanted;
+    const { pod, from, strategy, stays } = wanted;
     this.keep(wanted, why);
     if (!this.#told.isToBeTold(keyOf(pod, strategy), causeOf(why))) return;
-    events.record(podSubject(pod), 'Warning', heldReason, `${stays}: ${why}`);
+    events.record(podSubject(pod), 'Warning', STRATEGIES[strategy].heldReason, `${stays}: ${why}`);
     metrics.moves.inc({ strategy, member: from, outcome: 'held' });
   }
 

@@ -41,11 +41,8 @@ export function lostMove(pod: Pod, member: string, since: number, recheck: Wante
     pod,
     from: member,
     recheck,
-    reason: 'PodOfLostMemberReplaced',
-    heldReason: 'PodOfLostMemberHeld',
     cause: `${clusterInWords(member)} has not answered since ${timestamp(since)}`,
-    outcome: (controller) =>
-      `it was evicted, so that ${controller} makes another one, which goes elsewhere. It ends in ${member} as soon as that answers again`,
+    outcome: `which goes elsewhere. It ends in ${member} as soon as that answers again`,
     stays: `${clusterInWords(member)} does not answer; the pod stays what it is, and may run there`,
   };
 }

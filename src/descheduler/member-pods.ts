@@ -10,7 +10,7 @@ import { lostMove, replacedAfterMs, whyItStaysLost } from './member-lost.ts';
 import type { Mover } from './mover.ts';
 import type { MovesStop } from './moves-stop.ts';
 import { isOutOfService, outOfServiceMove, whyItStaysOutOfService, withWordsThatCount } from './out-of-service.ts';
-import type { PlacedMember, PlacedPods } from '../placement/placed-pods.ts';
+import type { MoveRules, PlacedMember, PlacedPods } from '../placement/placed-pods.ts';
 import { taintMove, taintsAgainst, whyItStaysTainted } from './taint-no-execute.ts';
 import type { Recheck, WantedMove } from './wanted-move.ts';
 
@@ -22,8 +22,8 @@ const SHORTLY_MS = 2_500;
 const LOOK_MS = 5_000;
 
 export interface MemberPodsOptions {
-  placed: PlacedPods;
-  mover: Mover;
+  placed: Pick<PlacedPods, 'members' | 'member' | 'inMember' | 'clusterOf' | 'rulesOf'>;
+  mover: Pick<Mover, 'asRead' | 'wasSent' | 'restMs' | 'keeps' | 'move'>;
   /** Whether people let any move begin. */
   stop: Pick<MovesStop, 'why'>;
   /** How long a pod has been there with a taint of that virtual node, or of the member as a whole (undefined), in ms. */
@@ -33,6 +33,9 @@ export interface MemberPodsOptions {
   /** How long moves for loss have not been paused, in ms. */
   unpausedForMs: () => number;
 }
+
+/** Of a pod of a member, both as they are by now. */
+type WhyItStays = (live: Pod, rules: MoveRules, member: PlacedMember) => Recheck;
 
 /** Moves pods out of a lost or tainted member and off virtual nodes that are drained or out of service: highest priority first, one at a time, paced. */
 export class MemberPods {
@@ -109,20 +112,19 @@ export class MemberPods {
     const lostMs = lostForMs(name);
     const countedMs = this.#countedMs(name);
     const pods = placed.inMember(name).filter((pod) => isActive(pod) && !mover.wasSent(pod));
+    const recheck = this.#rechecks(name);
     const moves: WantedMove[] = [];
     // From then on a word that nothing runs there counts.
     let soonestMs = lostMs < SILENT_MS ? Math.min(SILENT_MS - lostMs, LOOK_MS) : LOOK_MS;
     for (const pod of pods.toSorted(byImportance)) {
       const rest = since === undefined ? Infinity : replacedAfterMs(placed.rulesOf(pod)) - countedMs;
       const found: WantedMove[] = [];
-      if (since !== undefined && rest <= 0)
-        found.push(lostMove(pod, name, since, (live) => this.#recheckLost(live, name)));
+      if (since !== undefined && rest <= 0) found.push(lostMove(pod, name, since, recheck.lost));
       if (member !== undefined && isOutOfService(pod, member))
-        found.push(outOfServiceMove(pod, member, (live) => this.#recheckOutOfService(live, name)));
+        found.push(outOfServiceMove(pod, member, recheck.outOfService));
       if (member !== undefined && taintsAgainst(pod, member).length > 0)
-        found.push(taintMove(pod, member, (live) => this.#recheckTainted(live, name)));
-      if (member !== undefined && isOnDrained(pod, member))
-        found.push(drainMove(pod, member, (live) => this.#recheckDrained(live, name)));
+        found.push(taintMove(pod, member, recheck.tainted));
+      if (member !== undefined && isOnDrained(pod, member)) found.push(drainMove(pod, member, recheck.drained));
       // A reason that holds the pod for one strategy need not hold it for another.
       const asRead = mover.asRead(pod);
       const move = found.find((one) => one.recheck(asRead) === undefined) ?? found[0];
@@ -132,42 +134,30 @@ export class MemberPods {
     return { moves, left: pods.length, soonestMs };
   }
 
-  #recheckLost(live: Pod, name: string): Recheck {
-    const { placed } = this.#o;
-    if (this.#lostSince(name) === undefined || !isStillIn(live, name, placed)) return 'notWanted';
-    return whyItStaysLost(live, placed.rulesOf(live), this.#countedMs(name));
-  }
-
-  #recheckOutOfService(live: Pod, name: string): Recheck {
-    const { placed, taintedForMs } = this.#o;
-    const member = this.#member(name);
-    if (member === undefined || !isStillIn(live, name, placed)) return 'notWanted';
-    const sinceMs = (taint: Taint): number => taintedForMs(live, name, live.spec.nodeName, taint);
-    return whyItStaysOutOfService(live, placed.rulesOf(live), member, sinceMs);
-  }
-
-  #recheckTainted(live: Pod, name: string): Recheck {
+  /** Why a pod that was to leave the member stays, by what was to move it, as all is by then. */
+  #rechecks(name: string): Record<'lost' | 'outOfService' | 'tainted' | 'drained', WantedMove['recheck']> {
     const { placed, taintedForMs, unpausedForMs } = this.#o;
-    const member = this.#o.placed.member(name);
-    if (member === undefined || !isStillIn(live, name, placed)) return 'notWanted';
-    const { paused } = lostMembers(placed.members());
-    const sinceMs = (taint: Taint, node: string | undefined): number => taintedForMs(live, name, node, taint);
-    return whyItStaysTainted(live, placed.rulesOf(live), member, sinceMs, {
-      why: paused,
-      unpausedForMs: unpausedForMs(),
-    });
+    const stillThere =
+      (whyItStays: WhyItStays): WantedMove['recheck'] =>
+      (live) => {
+        const member = this.#member(name);
+        const isGone = placed.clusterOf(live.spec.nodeName ?? '') !== name || isFinished(live);
+        return member === undefined || isGone ? 'notWanted' : whyItStays(live, placed.rulesOf(live), member);
+      };
+    return {
+      lost: stillThere((live, rules) =>
+        this.#lostSince(name) === undefined ? 'notWanted' : whyItStaysLost(live, rules, this.#countedMs(name)),
+      ),
+      outOfService: stillThere((live, rules, member) =>
+        whyItStaysOutOfService(live, rules, member, (taint) => taintedForMs(live, name, live.spec.nodeName, taint)),
+      ),
+      tainted: stillThere((live, rules, member) => {
+        const pause = { why: lostMembers(placed.members()).paused, unpausedForMs: unpausedForMs() };
+        return whyItStaysTainted(live, rules, member, (taint, node) => taintedForMs(live, name, node, taint), pause);
+      }),
+      drained: stillThere(whyItStaysDrained),
+    };
   }
-
-  #recheckDrained(live: Pod, name: string): Recheck {
-    const { placed } = this.#o;
-    const member = this.#o.placed.member(name);
-    if (member === undefined || !isStillIn(live, name, placed)) return 'notWanted';
-    return whyItStaysDrained(live, placed.rulesOf(live), member);
-  }
-}
-
-function isStillIn(live: Pod, member: string, placed: PlacedPods): boolean {
-  return placed.clusterOf(live.spec.nodeName ?? '') === member && !isFinished(live);
 }
 
 function isToBeEmptied({ nodeTaints, outOfService, clusterTaints, drained }: PlacedMember): boolean {

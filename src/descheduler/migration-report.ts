@@ -8,6 +8,7 @@ import type { TypedObject } from '../placement/owner-chain.ts';
 import type { NoPlaceTogether, PlacedPods } from '../placement/placed-pods.ts';
 import { type MigratedPods, type NamedWorkload, perController } from './migrated-pods.ts';
 import type { MovedTooOften, MovesFuse } from './moves-fuse.ts';
+import { NO_SUCH_WORKLOAD } from './order.ts';
 
 /** Pods that are asked about together. */
 const MOST_PODS = 2_000;
@@ -105,7 +106,7 @@ function judge(
     pods: [],
   });
   if (workload === undefined) {
-    return stays('NotFound', 'there is no such workload, or its kind is not one whose pods go where policies say');
+    return stays('NotFound', NO_SUCH_WORKLOAD);
   }
   if (whole === undefined)
     return stays('NotRead', 'its pods cannot be read now (manifests/scheduler/descheduler.yaml grants it)');

@@ -1,6 +1,7 @@
 import { type Condition, conditionNow } from '../api/conditions.ts';
 import type { MigratedWorkload, WorkloadMigration, WorkloadMigrationStatus } from '../api/workload-migration.ts';
 import { conditionOf } from '../kube/conditions.ts';
+import { cut } from '../kube/cut-text.ts';
 import { timestamp } from '../kube/timestamps.ts';
 
 /** How far a migration has come: the reason of its condition Complete. */
@@ -53,16 +54,16 @@ export function migrationStatus(
   const found: Omit<Condition, 'lastTransitionTime'>[] = [];
   if (fits !== undefined) {
     const { reason = FITS[fits.status] } = fits;
-    found.push({ type: 'Fits', status: fits.status, observedGeneration, reason, message: cut(fits.message) });
+    found.push({ type: 'Fits', status: fits.status, observedGeneration, reason, message: cut(fits.message, LONGEST) });
   }
   const status = state === 'Moved' ? 'True' : 'False';
-  found.push({ type: 'Complete', status, observedGeneration, reason: state, message: cut(message) });
+  found.push({ type: 'Complete', status, observedGeneration, reason: state, message: cut(message, LONGEST) });
   return {
     observedGeneration,
     conditions: found.map((condition) => conditionNow(before, condition, now)),
     workloads: workloads.map((one) => ({
       ...one,
-      ...(one.message === undefined ? {} : { message: cut(one.message) }),
+      ...(one.message === undefined ? {} : { message: cut(one.message, LONGEST) }),
     })),
     ...(OVER.has(state) ? { finishTime: known?.finishTime ?? timestamp(now) } : {}),
   };
@@ -75,8 +76,4 @@ export function isJudged({ metadata, status }: WorkloadMigration): boolean {
   return (
     status?.observedGeneration === generation && fits?.observedGeneration === generation && fits.status !== 'Unknown'
   );
-}
-
-function cut(text: string): string {
-  return text.length <= LONGEST ? text : `${text.slice(0, LONGEST - 1)}…`;
 }

@@ -2,6 +2,7 @@ import { isActive } from '../api/pod-phase.ts';
 import type { Pod } from '../kube/core-v1.ts';
 import { clusterInWords } from '../api/cluster.ts';
 import type { Migrating } from '../placement/migrating.ts';
+import { byYouth } from './pod-age.ts';
 import type { WantedMove } from './wanted-move.ts';
 
 /** A pod of a workload that is being migrated: an active one, released ones included, or one that has yet to end in the member. */
@@ -82,8 +83,7 @@ export function mayGoAlone(
 
 function byLoss(one: MigratedPod, other: MigratedPod): number {
   if (one.isReady !== other.isReady) return one.isReady ? 1 : -1;
-  const [a, b] = [one.pod.metadata, other.pod.metadata];
-  return (b.creationTimestamp ?? '').localeCompare(a.creationTimestamp ?? '') || (a.name < b.name ? -1 : 1);
+  return byYouth(one.pod, other.pod);
 }
 
 /** A pod of a workload that somebody wants out of a member. */
@@ -99,10 +99,8 @@ export function migrationMove(
     pod,
     from,
     ...asked,
-    reason: 'PodMigrated',
-    heldReason: 'PodNotMigrated',
     cause: `WorkloadMigration ${by}: its workload is moved ${where}`,
-    outcome: (controller) => `it was evicted, so that ${controller} makes another one, which goes there`,
+    outcome: 'which goes there',
     stays: `WorkloadMigration ${by}: its workload is moved ${where}, and it stays for now`,
   };
 }

@@ -13,6 +13,7 @@ import type { PlacedPods } from '../placement/placed-pods.ts';
 import { MigratedPods, type NamedWorkload } from './migrated-pods.ts';
 import { type Judging, MigrationJudge, NOT_KNOWN_MS } from './migration-judge.ts';
 import { deletedInMs, isOver, isSameOrder } from './order.ts';
+import { OrderMemory } from './order-memory.ts';
 import { removeFinished, writeOrderStatus } from './order-writes.ts';
 import { isOrdered, whyNotFollowed } from './live-order.ts';
 import { type MigrationStep, migrationMove, migrationStep } from './migration.ts';
@@ -65,10 +66,8 @@ export interface MigrationsOptions {
   monotonic: () => number;
 }
 
-/** Of a migration, as long as it asks for the same; forgotten in a restart, which only makes it take longer. Times in monotonic ms. */
+/** Of a migration; forgotten in a restart, which only makes it take longer. Times in monotonic ms. */
 interface Sight {
-  readonly uid: string;
-  readonly generation: number;
   readonly judging: Judging;
   /** When it was first seen to be under way. */
   begun?: number;
@@ -91,8 +90,7 @@ export class Migrations {
   readonly #o: MigrationsOptions;
   readonly #pods: MigratedPods;
   readonly #judge: MigrationJudge;
-  /** By key. */
-  readonly #sights = new Map<string, Sight>();
+  readonly #sights = new OrderMemory<Sight>();
 
   constructor(options: MigrationsOptions) {
     this.#o = options;
@@ -104,14 +102,14 @@ export class Migrations {
   async bringUpToDate(key: string, signal: AbortSignal): Promise<HandlerResult> {
     const { placed, clock, host } = this.#o;
     const migration = placed.migration(key);
-    if (migration === undefined || migration.metadata.deletionTimestamp !== undefined) return this.#forget(key);
+    if (migration === undefined || migration.metadata.deletionTimestamp !== undefined) return this.#sights.forget(key);
     const deletedIn = deletedInMs(migration, clock());
     if (deletedIn === 0) {
       await removeFinished(host, WORKLOAD_MIGRATIONS, migration, signal);
-      return this.#forget(key);
+      return this.#sights.forget(key);
     }
     if (isOver(migration)) {
-      this.#forget(key);
+      this.#sights.forget(key);
       return deletedIn === undefined ? undefined : { requeueAfterMs: deletedIn };
     }
     try {
@@ -139,11 +137,20 @@ export class Migrations {
     const known = migration.status?.workloads ?? [];
     const suspended = this.#whySuspended(migration);
     if (suspended !== undefined) {
-      this.#forget(key);
+      this.#sights.forget(key);
       const message = `${suspended}; afterwards what is left is judged anew`;
       return { state: 'Suspended', message, workloads: known, fits: undefined };
     }
-    const sight = this.#sight(key, migration);
+    const now = this.#o.monotonic();
+    const begin = (): Sight => ({
+      judging: {},
+      left: Infinity,
+      leftSince: now,
+      moving: 0,
+      stirred: now,
+      lostSince: undefined,
+    });
+    const sight = this.#sights.of(key, migration, begin);
     if (!isJudged(migration)) return await this.#judge.judge(migration, sight.judging, signal);
     if (this.#o.dryRun) {
       // New pods are not to be led anywhere either.
@@ -298,28 +305,6 @@ export class Migrations {
     return by === undefined
       ? 'schedulers do not know yet where it goes'
       : `WorkloadMigration ${by} moves its workload now`;
-  }
-
-  #sight(key: string, { metadata: { uid = '', generation = 0 } }: WorkloadMigration): Sight {
-    const known = this.#sights.get(key);
-    if (known?.uid === uid && known.generation === generation) return known;
-    const now = this.#o.monotonic();
-    const sight: Sight = {
-      uid,
-      generation,
-      judging: {},
-      left: Infinity,
-      leftSince: now,
-      moving: 0,
-      stirred: now,
-      lostSince: undefined,
-    };
-    this.#sights.set(key, sight);
-    return sight;
-  }
-
-  #forget(key: string): undefined {
-    this.#sights.delete(key);
   }
 }
 

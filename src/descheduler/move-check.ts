@@ -3,13 +3,14 @@ import { isReady } from '../kube/conditions.ts';
 import type { Pod } from '../kube/core-v1.ts';
 import { controllerOf, ownerKeyOf } from '../kube/owner-references.ts';
 import type { PlacedPods, SurgingSet } from '../placement/placed-pods.ts';
-import { IdleControllers } from './idle-controllers.ts';
+import { IdleControllers, type IdleControllersOptions } from './idle-controllers.ts';
 import type { LivePods } from './live-pods.ts';
 import type { MovesFuse } from './moves-fuse.ts';
 import type { MovesStop } from './moves-stop.ts';
 import type { MovesUnderWay } from './moves-under-way.ts';
 import { goesGracefully, staysByPolicy, waitsForHeal } from './purge-mode.ts';
-import type { Held, Strategy, WantedMove } from './wanted-move.ts';
+import { STRATEGIES } from './strategies.ts';
+import type { Held, WantedMove } from './wanted-move.ts';
 
 /** Retry delay for a pod that fits in no other cluster (ms). */
 const NO_PLACE_MS = 15_000;
@@ -17,19 +18,16 @@ const NO_PLACE_MS = 15_000;
 const TAKEN_MS = 2_000;
 /** Retry delay while all moves are stopped (ms). */
 const STOPPED_MS = 5_000;
-/** Of pods that do not serve where they are, so that nothing is lost with them. */
-const SERVES_NOT: ReadonlySet<Strategy> = new Set([
-  'RefusedInMember',
-  'UnschedulableInMember',
-  'UnhealthyInMember',
-  'OutOfService',
-]);
 export const NEVER = 'its policy says purgeMode: Never';
 
 export interface MoveCheckOptions {
   live: LivePods;
   underWay: MovesUnderWay;
-  placed: PlacedPods;
+  placed: IdleControllersOptions['placed'] &
+    Pick<
+      PlacedPods,
+      'problem' | 'rulesOf' | 'whyRulesUnknown' | 'whyNotElsewhere' | 'surgingSetOf' | 'member' | 'ofWorkload'
+    >;
   /** Whether people let any move begin. */
   stop: Pick<MovesStop, 'why'>;
   fuse: Pick<MovesFuse, 'tooOften'>;
@@ -82,7 +80,8 @@ export class MoveCheck {
     if (wanted.leavesAnyway === true) return { live, set: undefined };
     const tooOften = this.#tooOften(live);
     if (tooOften !== undefined) return { stays: tooOften };
-    const { from, mayStayInMember: mayStay = false, wouldAvoid = [] } = wanted;
+    const { from, strategy, wouldAvoid = [] } = wanted;
+    const { mayStayInMember: mayStay = false } = STRATEGIES[strategy];
     // At each look, whatever comes of it: by these it is known for how long none was made.
     const noneComes = this.#whyNoneComes(live, wanted);
     const noPlace = placed.whyNotElsewhere(live, from, underWay.sent(live), { mayStay, wouldAvoid });
@@ -120,7 +119,7 @@ export class MoveCheck {
    */
   #whyNoneComes(live: Pod, { from, strategy }: WantedMove): Held | undefined {
     const found = this.#idle.whyNoneComes(live, this.#o.placed.member(from)?.reachable === false);
-    return SERVES_NOT.has(strategy) ? undefined : found;
+    return STRATEGIES[strategy].servesNot === true ? undefined : found;
   }
 
   /**

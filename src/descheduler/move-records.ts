@@ -1,10 +1,10 @@
 import { LRUCache } from 'lru-cache';
 import { WORKLOAD_PLACEMENTS } from '../api/workload-placement.ts';
 import type { KubeClient } from '../kube/client.ts';
-import { isConflict, isNotFound } from '../kube/errors.ts';
+import { cut } from '../kube/cut-text.ts';
 import { atMost } from '../kube/lru-limit.ts';
+import { patchStatusAsRead } from '../kube/patch-status.ts';
 import { timestamp } from '../kube/timestamps.ts';
-import { patch } from '../kube/verbs.ts';
 import type { HandlerResult } from '../kube/workqueue.ts';
 import { WrittenTimes } from '../kube/written-times.ts';
 import { ownerKeyOf } from '../kube/owner-references.ts';
@@ -19,7 +19,7 @@ import {
 } from '../placement/moves.ts';
 import type { TypedObject } from '../placement/owner-chain.ts';
 import type { PlacedPods } from '../placement/placed-pods.ts';
-import type { Strategy } from './wanted-move.ts';
+import type { Strategy } from './strategies.ts';
 
 /** Delay that batches the moves of one workload into one write (ms). */
 export const RECORD_MS = 1_000;
@@ -83,7 +83,7 @@ export class MoveRecords {
   add(workload: TypedObject, move: Move): void {
     const key = ownerKeyOf(workload);
     const lastOf = (one: Moves): number => this.#lastOf(workload, one);
-    const told = { ...move, message: cut(move.message) };
+    const told = { ...move, message: cut(move.message, MAX_MESSAGE) };
     this.#known.set(key, withMove(this.#of(workload), told, this.#o.clock(), lastOf));
     for (const handler of this.#handlers) handler(key);
   }
@@ -103,22 +103,8 @@ export class MoveRecords {
       since: timestamp(since),
       last: timestamp(last),
     }));
-    const { namespace, name, resourceVersion } = record;
-    const body = { metadata: { resourceVersion }, status: { moves } };
-    try {
-      await patch(
-        host,
-        WORKLOAD_PLACEMENTS,
-        { namespace, name },
-        body,
-        { type: 'merge', subresource: 'status' },
-        { signal },
-      );
-    } catch (error) {
-      if (!isNotFound(error) && !isConflict(error)) throw error;
-      return { requeueAfterMs: AGAIN_MS };
-    }
-    return undefined;
+    const isWritten = await patchStatusAsRead(host, WORKLOAD_PLACEMENTS, record, { moves }, { signal });
+    return isWritten ? undefined : { requeueAfterMs: AGAIN_MS };
   }
 
   /** With times that can be compared. */
@@ -140,8 +126,4 @@ export class MoveRecords {
     const lastOf = (one: Moves): number => this.#lastOf(workload, one);
     return joinedMoves(this.#known.get(ownerKeyOf(workload)) ?? [], stored, this.#o.clock(), lastOf);
   }
-}
-
-function cut(text: string): string {
-  return text.length <= MAX_MESSAGE ? text : `${text.slice(0, MAX_MESSAGE - 1)}…`;
 }

@@ -2,12 +2,14 @@ import { LRUCache } from 'lru-cache';
 import type { Logger } from 'pino';
 import { podSubject } from '../api/pod-subject.ts';
 import type { EventRecorder } from '../kube/event-recorder.ts';
+import { subjectOf } from '../kube/event-subject.ts';
 import { atMost } from '../kube/lru-limit.ts';
 import { keyOf } from '../kube/object.ts';
 import { controllerOf } from '../kube/owner-references.ts';
 import type { PlacedPods } from '../placement/placed-pods.ts';
 import type { MoveRecords } from './move-records.ts';
 import type { MovesMetrics } from './moves-metrics.ts';
+import { STRATEGIES } from './strategies.ts';
 import type { WantedMove } from './wanted-move.ts';
 
 /** A move without an answer is the same one when it succeeds within that time (ms). No longer than a pod that was given back is left alone. */
@@ -60,23 +62,23 @@ export class MoveReport {
   /** `waits`: it was released, and stays beside the next one until its member answers. */
   moved(wanted: WantedMove, how: 'evicted' | 'released' | 'waits'): void {
     const { events, metrics, logger, placed } = this.#o;
-    const { pod, from, strategy, reason, cause } = wanted;
+    const { pod, from, strategy, cause } = wanted;
+    const { reason, isGoneAtOnce } = STRATEGIES[strategy];
     if (!this.#unanswered.delete(pod.metadata.uid ?? '')) this.#count(wanted);
     const { kind = '', name = '' } = controllerOf(pod) ?? {};
     const until =
       how === 'waits'
         ? 'waits for its member: onHeal says which of them stays then'
         : 'goes on until that one is Ready';
+    const makes = `so that ${kind} ${name} makes another one`;
+    const gone = isGoneAtOnce === true ? ' and is gone at once,' : '';
     const outcome =
       how === 'evicted'
-        ? wanted.outcome(`${kind} ${name}`)
-        : `it was released, so that ${kind} ${name} makes another one, which goes elsewhere. It ${until}`;
+        ? `it was evicted,${gone} ${makes}, ${wanted.outcome}`
+        : `it was released, ${makes}, which goes elsewhere. It ${until}`;
     const words = `${cause}; ${outcome}`;
     events.record(podSubject(pod), 'Normal', reason, words);
-    const { workload } = placed.rulesOf(pod);
-    const { apiVersion, kind: ofKind, metadata } = workload;
-    const about = { apiVersion, kind: ofKind, namespace: metadata.namespace, name: metadata.name, uid: metadata.uid };
-    events.record(about, 'Normal', reason, `pod ${pod.metadata.name}: ${words}`);
+    events.record(subjectOf(placed.rulesOf(pod).workload), 'Normal', reason, `pod ${pod.metadata.name}: ${words}`);
     metrics.moves.inc({ strategy, member: from, outcome: 'moved' });
     logger.info({ pod: keyOf(pod), member: from, strategy }, 'a pod made way for another one elsewhere');
   }

@@ -13,7 +13,7 @@ import { evictionRefusal, heldByHost, mayBeDone, REFUSED_MS } from './eviction-r
 import { HeldMoves } from './held-moves.ts';
 import { LivePods } from './live-pods.ts';
 import { MissingRights } from './missing-rights.ts';
-import { MoveCheck, NEVER } from './move-check.ts';
+import { MoveCheck, type MoveCheckOptions, NEVER } from './move-check.ts';
 import type { MoveRecords } from './move-records.ts';
 import { MoveReport } from './move-report.ts';
 import { MovesFuse } from './moves-fuse.ts';
@@ -30,7 +30,8 @@ import type { Releases } from './releases.ts';
 import { isLost } from '../placement/lost-members.ts';
 import type { PlacedPods, SurgingSet } from '../placement/placed-pods.ts';
 import { WaitsForTurn } from './waits-for-turn.ts';
-import type { Held, Strategy, WantedMove } from './wanted-move.ts';
+import type { Strategy } from './strategies.ts';
+import type { Held, WantedMove } from './wanted-move.ts';
 
 /** A refusal that takes longer than this takes up the time of others (ms). */
 const SLOW_MS = 1_000;
@@ -48,7 +49,7 @@ const GAVE_BACK =
 
 export interface MoverOptions {
   host: KubeClient;
-  placed: PlacedPods;
+  placed: MoveCheckOptions['placed'] & Pick<PlacedPods, 'clusterOf'>;
   pacer: Pacer;
   /** Whether people let any move begin. */
   stop: Pick<MovesStop, 'why'>;

@@ -1,7 +1,8 @@
 import type { KubeClient } from '../kube/client.ts';
 import { isConflict, isNotFound } from '../kube/errors.ts';
+import { patchStatusAsRead } from '../kube/patch-status.ts';
 import type { Resource } from '../kube/resource.ts';
-import { patch, remove } from '../kube/verbs.ts';
+import { remove } from '../kube/verbs.ts';
 import type { Order } from './order.ts';
 
 /**
@@ -12,13 +13,11 @@ import type { Order } from './order.ts';
 export async function writeOrderStatus(
   host: KubeClient,
   resource: Resource,
-  { metadata: { namespace, name, uid, resourceVersion } }: Order,
+  { metadata }: Order,
   status: object,
   signal: AbortSignal,
 ): Promise<void> {
-  const body = { metadata: { uid, resourceVersion }, status: { finishTime: null, ...status } };
-  const how = { type: 'merge', subresource: 'status' } as const;
-  await patch(host, resource, { namespace, name }, body, how, { signal }).catch(unlessOther);
+  await patchStatusAsRead(host, resource, metadata, { finishTime: null, ...status }, { signal });
 }
 
 /** Deletes one that is finished, as it was looked at. @throws what else the host answers */
@@ -28,10 +27,10 @@ export async function removeFinished(
   { metadata: { namespace, name, uid, resourceVersion } }: Order,
   signal: AbortSignal,
 ): Promise<void> {
-  await remove(host, resource, { namespace, name }, { uid, resourceVersion }, { signal }).catch(unlessOther);
-}
-
-/** Gone, or changed meanwhile: the watch will show it. */
-function unlessOther(error: unknown): undefined {
-  if (!isNotFound(error) && !isConflict(error)) throw error;
+  try {
+    await remove(host, resource, { namespace, name }, { uid, resourceVersion }, { signal });
+  } catch (error) {
+    // Gone, or changed meanwhile: the watch will show it.
+    if (!isNotFound(error) && !isConflict(error)) throw error;
+  }
 }

@@ -6,6 +6,8 @@ export interface Order extends KubeObject {
   readonly status?: { readonly observedGeneration?: number; readonly finishTime?: string };
 }
 
+export const NO_SUCH_WORKLOAD = 'there is no such workload, or its kind is not one whose pods go where policies say';
+
 /** The same order still: neither deleted, made anew nor edited. */
 export function isSameOrder<T extends KubeObject>(asked: KubeObject, now: T | undefined): now is T {
   return now?.metadata.uid === asked.metadata.uid && now?.metadata.generation === asked.metadata.generation;

@@ -53,11 +53,8 @@ export function outOfServiceMove(pod: Pod, { name }: PlacedMember, recheck: Want
     recheck,
     // Those of a gang have one place together: the first ones of it find none while the others are where they are.
     leavesAnyway: pod.metadata.labels?.[GANG_LABEL] !== undefined,
-    reason: 'OutOfServicePodReplaced',
-    heldReason: 'OutOfServicePodHeld',
     cause: `${clusterInWords(name)} does not answer, and ${nodeName} is out of service (taint ${OUT_OF_SERVICE_TAINT})`,
-    outcome: (controller) =>
-      `it was evicted, and is gone at once, so that ${controller} makes another one, which goes elsewhere`,
+    outcome: 'which goes elsewhere',
     stays: `${nodeName} is out of service (taint ${OUT_OF_SERVICE_TAINT}), and it stays there for now`,
   };
 }

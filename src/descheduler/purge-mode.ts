@@ -3,7 +3,7 @@ import { MIRRORED_CONDITION } from '../api/marks.ts';
 import { isReady, isTrue } from '../kube/conditions.ts';
 import type { Pod } from '../kube/core-v1.ts';
 import type { SurgingSet } from '../placement/placed-pods.ts';
-import type { Strategy } from './wanted-move.ts';
+import { STRATEGIES, type Strategy } from './strategies.ts';
 
 type Cluster = NonNullable<Failover['cluster']>;
 
@@ -11,17 +11,14 @@ export function purgeRules(failover: Failover | undefined): Cluster {
   return failover?.cluster ?? CLUSTER_DEFAULTS;
 }
 
-/** Strategies for pods that do not run where they are; they have settings of their own (`onRefusal`, `onUnschedulable`, gang timeout). */
-const GIVING_UP: ReadonlySet<Strategy> = new Set(['RefusedInMember', 'UnschedulableInMember', 'GangTimedOut']);
-
 /** Whether purgeMode is Never. */
 export function staysByPolicy(strategy: Strategy, failover: Failover | undefined): boolean {
-  return !GIVING_UP.has(strategy) && purgeRules(failover).purgeMode === 'Never';
+  return STRATEGIES[strategy].neverRan !== true && purgeRules(failover).purgeMode === 'Never';
 }
 
 /** Whether a replacement should be Ready first (purgeMode Gracefully). Pointless for a pod that is not Ready itself. */
 export function goesGracefully(pod: Pod, strategy: Strategy, failover: Failover | undefined): boolean {
-  return !GIVING_UP.has(strategy) && purgeRules(failover).purgeMode === 'Gracefully' && isReady(pod);
+  return STRATEGIES[strategy].neverRan !== true && purgeRules(failover).purgeMode === 'Gracefully' && isReady(pod);
 }
 
 /** Which of the two stays of a pod whose member was lost: `failover.onMemberLost.onHeal`. */

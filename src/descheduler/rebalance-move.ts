@@ -13,10 +13,8 @@ export function rebalanceMove(
     pod,
     from,
     ...asked,
-    reason: 'PodRebalanced',
-    heldReason: 'PodNotRebalanced',
     cause: `WorkloadRebalancer ${rebalancer}: it is in ${clusterInWords(from)} (${why}), and ${clusterInWords(cluster)} would take it now`,
-    outcome: (controller) => `it was evicted, so that ${controller} makes another one, which goes there`,
+    outcome: 'which goes there',
     stays: `WorkloadRebalancer ${rebalancer}: it would be in ${clusterInWords(cluster)} if it came now, and stays in ${clusterInWords(from)}`,
   };
 }

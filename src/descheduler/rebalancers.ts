@@ -14,7 +14,8 @@ import type { HandlerResult } from '../kube/workqueue.ts';
 import { ownerKeyOf } from '../kube/owner-references.ts';
 import type { PlacedPods } from '../placement/placed-pods.ts';
 import { displacedPod } from './displaced-pod.ts';
-import { deletedInMs, isSameOrder } from './order.ts';
+import { deletedInMs, isSameOrder, NO_SUCH_WORKLOAD } from './order.ts';
+import { OrderMemory } from './order-memory.ts';
 import { removeFinished, writeOrderStatus } from './order-writes.ts';
 import { isOrdered, whyNotFollowed } from './live-order.ts';
 import type { Mover } from './mover.ts';
@@ -70,13 +71,8 @@ interface Sight {
   found?: { reason: Outcome['reason']; since: number };
 }
 
-/** Of a rebalancer, as long as it asks for the same. */
-interface Looks {
-  readonly uid: string;
-  readonly generation: number;
-  /** By its place in the spec. */
-  readonly sights: Map<number, Sight>;
-}
+/** By the place of the workload in the spec. */
+type Sights = Map<number, Sight>;
 
 /**
  * Carries WorkloadRebalancers out: moves pods that would be elsewhere if they came now, whatever their policies let happen by itself. One pod
@@ -84,8 +80,8 @@ interface Looks {
  */
 export class Rebalancers {
   readonly #o: RebalancersOptions;
-  /** By rebalancer; forgotten in a restart, which only makes them take longer. */
-  readonly #looks = new Map<string, Looks>();
+  /** Forgotten in a restart, which only makes them take longer. */
+  readonly #sights = new OrderMemory<Sights>();
   /** UIDs of workloads of which a pod is being moved: several rebalancers may name one. */
   readonly #moving = new Set<string>();
 
@@ -97,15 +93,15 @@ export class Rebalancers {
   async bringUpToDate(name: string, signal: AbortSignal): Promise<HandlerResult> {
     const { rebalancers, clock, host } = this.#o;
     const object = rebalancers.get(name);
-    if (object === undefined) return this.#forget(name);
+    if (object === undefined) return this.#sights.forget(name);
     const deletedIn = deletedInMs(object, clock());
     if (deletedIn !== undefined && deletedIn > 0) return { requeueAfterMs: deletedIn };
     if (deletedIn === 0) {
       await removeFinished(host, WORKLOAD_REBALANCERS, object, signal);
-      return this.#forget(name);
+      return this.#sights.forget(name);
     }
     const done = resultsOf(object);
-    const sights = this.#sightsOf(object);
+    const sights = this.#sights.of(name, object, () => new Map());
     const observed: ObservedWorkload[] = [];
     for (const [index, workload] of object.spec.workloads.entries()) {
       const known = done.find((one) => jsonEqual(one.workload, workload));
@@ -116,7 +112,7 @@ export class Rebalancers {
       await writeOrderStatus(host, WORKLOAD_REBALANCERS, object, status, signal);
     }
     if (status.finishTime === undefined) return { requeueAfterMs: LOOK_MS };
-    return this.#forget(name);
+    return this.#sights.forget(name);
   }
 
   async #step(
@@ -154,8 +150,7 @@ export class Rebalancers {
     const { host, placed, mover, monotonic } = this.#o;
     const workload = placed.workloadNamed(reference);
     if (workload === undefined) {
-      const message = 'there is no such workload, or its kind is not one whose pods go where policies say';
-      return { result: 'Failed', reason: 'ReferencedWorkloadNotFound', message };
+      return { result: 'Failed', reason: 'ReferencedWorkloadNotFound', message: NO_SUCH_WORKLOAD };
     }
     const key = ownerKeyOf(workload);
     const pods = this.#podsOf(key);
@@ -243,22 +238,9 @@ export class Rebalancers {
     return there.length >= wanted && there.every((pod) => isReady(pod) && !mover.wasSent(pod));
   }
 
-  #sightsOf({ metadata }: WorkloadRebalancer): Looks['sights'] {
-    const { name, uid = '', generation = 0 } = metadata;
-    const known = this.#looks.get(name);
-    if (known?.uid === uid && known.generation === generation) return known.sights;
-    const sights: Looks['sights'] = new Map();
-    this.#looks.set(name, { uid, generation, sights });
-    return sights;
-  }
-
-  #sight(sights: Looks['sights'], index: number): Sight {
+  #sight(sights: Sights, index: number): Sight {
     const sight = sights.get(index) ?? { progress: this.#o.monotonic() };
     sights.set(index, sight);
     return sight;
-  }
-
-  #forget(name: string): undefined {
-    this.#looks.delete(name);
   }
 }

@@ -3,6 +3,7 @@ import { LOCAL } from '../api/cluster-tiers.ts';
 import type { Pod } from '../kube/core-v1.ts';
 import type { HandlerResult } from '../kube/workqueue.ts';
 import { clusterInWords } from '../api/cluster.ts';
+import { NEXT_POD_WAIT_MS } from '../placement/next-pod-wait.ts';
 import { hasBegun, PATIENCE_MS, refusedPodsStep, whyItStays } from '../placement/refused-pod.ts';
 import type { Mover } from './mover.ts';
 import type { PlacedPods, PodRefusal } from '../placement/placed-pods.ts';
@@ -13,12 +14,10 @@ import type { Recheck, WantedMove } from './wanted-move.ts';
 const LOOK_MS = 2_000;
 /** Retry delay for a pod that fits in no other cluster (ms). */
 const NO_PLACE_MS = 15_000;
-/** So long after its grace period one that made way and has yet to end is waited for, as places are kept for the next ones (ms). */
-const ENDED_MS = 300_000;
 
 export interface RefusedInMemberOptions {
-  placed: PlacedPods;
-  mover: Mover;
+  placed: Pick<PlacedPods, 'ofWorkload' | 'avoided' | 'refusalOf' | 'clusterOf' | 'member'>;
+  mover: Pick<Mover, 'wasSent' | 'restMs' | 'keeps' | 'move'>;
   /** Wall clock in ms, to compare with times that objects carry. */
   clock: () => number;
 }
@@ -90,8 +89,8 @@ export class RefusedInMember {
     const { nodeName = '' } = pod.spec;
     if (isFinished(pod)) return false;
     if (deletionTimestamp === undefined) return nodeName === '' || mover.wasSent(pod);
-    // That time has the grace period in it.
-    if (clock() >= Date.parse(deletionTimestamp) + ENDED_MS) return false;
+    // As long as places are kept for the next ones; that time has the grace period in it.
+    if (clock() >= Date.parse(deletionTimestamp) + NEXT_POD_WAIT_MS) return false;
     return nodeName !== '' && placed.clusterOf(nodeName) !== LOCAL && pod.status?.phase === 'Pending';
   }
 
@@ -103,11 +102,8 @@ export class RefusedInMember {
       pod,
       from: cluster,
       recheck: (live) => this.#recheck(live, refusal),
-      reason: 'RefusedPodReplaced',
-      heldReason: 'RefusedPodStays',
       cause: `${clusterInWords(cluster)} refuses it (${reason}), and it never started there`,
-      outcome: (controller) =>
-        `it was evicted, so that ${controller} makes another one, which goes elsewhere: ${cluster} is avoided for a while. The refusal: ${message}`,
+      outcome: `which goes elsewhere: ${cluster} is avoided for a while. The refusal: ${message}`,
       stays: `it stays in ${clusterInWords(cluster)}, which refuses it, and starts there once it is taken`,
     };
   }

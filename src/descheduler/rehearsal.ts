@@ -1,8 +1,5 @@
 import type { Failover } from '../api/failover.ts';
-import type { Strategy } from './wanted-move.ts';
-
-/** Somebody asks for the moves of these workloads, and only for them: what a policy lets Spillway do by itself does not speak of that. */
-const ORDERED: ReadonlySet<Strategy> = new Set(['Migrate', 'Rebalance']);
+import { STRATEGIES, type Strategy } from './strategies.ts';
 
 /**
  * Why a move is only told, and not made, to be read after "but"; undefined: it is made. A gang that gives up is not moved: it gives back what is
@@ -13,5 +10,7 @@ const ORDERED: ReadonlySet<Strategy> = new Set(['Migrate', 'Rebalance']);
 export function whyRehearsed(strategy: Strategy, failover: Failover | undefined, all: boolean): string | undefined {
   if (strategy === 'GangTimedOut') return undefined;
   if (all) return 'descheduler.dryRun is set';
-  return failover?.dryRun === true && !ORDERED.has(strategy) ? 'its policy says failover.dryRun: true' : undefined;
+  return failover?.dryRun === true && STRATEGIES[strategy].isOrdered !== true
+    ? 'its policy says failover.dryRun: true'
+    : undefined;
 }

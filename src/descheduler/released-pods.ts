@@ -1,18 +1,18 @@
 import { asOwned, type Released, releasedFrom } from '../api/released.ts';
-import type { KubeClient } from '../kube/client.ts';
 import { isReady } from '../kube/conditions.ts';
 import type { Pod } from '../kube/core-v1.ts';
 import { ifThere } from '../kube/if-there.ts';
 import { keyFor, type KubeObject, splitKey } from '../kube/object.ts';
 import { controllerOf, ownerKeyOf } from '../kube/owner-references.ts';
 import { PODS, REPLICA_SETS } from '../kube/resource.ts';
+import { SinceWhen } from '../kube/since-when.ts';
 import { evict, get, patch } from '../kube/verbs.ts';
 import type { HandlerResult } from '../kube/workqueue.ts';
 import { lostMembers } from '../placement/lost-members.ts';
 import type { PlacedMember, PlacedPods } from '../placement/placed-pods.ts';
 import { evictionRefusal, mayBeDone, whyNotLetGo } from './eviction-refusal.ts';
 import { healStep, isHealed, strandedStep } from './heal-step.ts';
-import { type ChosenReason, HealedPods } from './healed-pods.ts';
+import { type ChosenReason, HealedPods, type HealedPodsOptions } from './healed-pods.ts';
 import { replacedAfterMs, whyItStaysLost } from './member-lost.ts';
 import type { MovesUnderWay } from './moves-under-way.ts';
 import { giveBackPatch } from './release-patches.ts';
@@ -39,9 +39,9 @@ const FAILING_MS = 60_000;
 /** Time before a pod that was given back may be moved again (ms). */
 const RETRY_MS = 300_000;
 
-export interface ReleasedPodsOptions extends ReleaseReportOptions {
-  host: KubeClient;
-  placed: PlacedPods;
+export interface ReleasedPodsOptions extends ReleaseReportOptions, HealedPodsOptions {
+  placed: HealedPodsOptions['placed'] &
+    Pick<PlacedPods, 'problem' | 'members' | 'hasRules' | 'surgingSetOf' | 'whyNotElsewhere'>;
   releases: Releases;
   underWay: Pick<MovesUnderWay, 'sent' | 'moving'>;
   /** Its release is not to be tried again for so long, in ms. */
@@ -65,14 +65,14 @@ export class ReleasedPods {
   readonly #o: ReleasedPodsOptions;
   readonly #healed: HealedPods;
   readonly #report: ReleaseReport;
-  /** By key of a ReplicaSet that has fewer pods than it wants, since when, in monotonic ms. */
-  readonly #shortSince = new Map<string, number>();
-  /** By key of a ReplicaSet whose rules say KeepReplacement, since when, in monotonic ms. */
-  readonly #keepsSince = new Map<string, number>();
-  /** By UID of a pod whose member is none any more, since when, in monotonic ms. */
-  readonly #goneSince = new Map<string, number>();
-  /** By UID of a pod that the host fails to end or to give back, since when, in monotonic ms. */
-  readonly #failsSince = new Map<string, number>();
+  /** By key, that a ReplicaSet has fewer pods than it wants. */
+  readonly #short = new SinceWhen();
+  /** By key of a ReplicaSet, that its rules say KeepReplacement. */
+  readonly #keeps = new SinceWhen();
+  /** By UID of a pod, that its member is none any more. */
+  readonly #gone = new SinceWhen();
+  /** By UID of a pod, that the host fails to end it or to give it back. */
+  readonly #fails = new SinceWhen();
 
   constructor(options: ReleasedPodsOptions) {
     this.#o = options;
@@ -115,7 +115,7 @@ export class ReleasedPods {
     const expected = this.#steps(setKey, cached);
     for (const step of expected) {
       if (step.kind !== 'wait') continue;
-      this.#failsSince.delete(step.pod.metadata.uid ?? '');
+      this.#fails.forget(step.pod.metadata.uid ?? '');
       this.#report.waits(step);
     }
     if (expected.every(({ kind }) => kind === 'wait')) return { requeueAfterMs: LOOK_MS };
@@ -133,19 +133,19 @@ export class ReleasedPods {
   /** A pod is gone. */
   gone(pod: Pod): void {
     this.#report.forget(pod.metadata.uid ?? '');
-    this.#goneSince.delete(pod.metadata.uid ?? '');
-    this.#failsSince.delete(pod.metadata.uid ?? '');
+    this.#gone.forget(pod.metadata.uid ?? '');
+    this.#fails.forget(pod.metadata.uid ?? '');
     const mark = releasedFrom(pod);
     if (mark !== undefined) this.#madeRoom(keyFor(pod.metadata.namespace, mark.uid));
   }
 
   /** A ReplicaSet that has fewer pods than it wants has its time to make one anew. */
   #madeRoom(setKey: string): void {
-    if (this.#shortSince.has(setKey)) this.#shortSince.set(setKey, this.#o.monotonic());
+    this.#short.countAnew(setKey, this.#o.monotonic());
   }
 
   #steps(setKey: string, set: ReplicaSetFacts | undefined): ReleaseStep[] {
-    const { placed, releases, lostForMs, unpausedForMs, clock } = this.#o;
+    const { placed, releases, lostForMs, unpausedForMs, clock, monotonic } = this.#o;
     const released = releases.of(setKey);
     const all = placed.members();
     const members = new Map(all.map((one) => [one.name, withWordsThatCount(one, lostForMs(one.name))]));
@@ -165,7 +165,7 @@ export class ReleasedPods {
     const onHeal = onHealOf(failover);
     const rulesFound = {
       onHeal,
-      keepsForMs: this.#since(this.#keepsSince, setKey, onHeal === 'KeepReplacement'),
+      keepsForMs: this.#keeps.lasting(setKey, onHeal === 'KeepReplacement', monotonic()),
       hasRules: first !== undefined && placed.hasRules(asOwned(first)),
     };
     const passedMs = (pod: Pod): number => releases.passedMs(pod);
@@ -177,10 +177,10 @@ export class ReleasedPods {
       now: clock(),
       passedMs,
       lossCounts,
-      shortForMs: this.#since(this.#shortSince, setKey, missingOf(set, owned) > 0),
+      shortForMs: this.#short.lasting(setKey, missingOf(set, owned) > 0, monotonic()),
       heal: (pod) => {
         const member = memberOf(pod);
-        const goneForMs = this.#since(this.#goneSince, pod.metadata.uid ?? '', member === undefined);
+        const goneForMs = this.#gone.lasting(pod.metadata.uid ?? '', member === undefined, monotonic());
         return healStep(pod, { ...rulesFound, member, goneForMs, answersForMs: passedMs(pod), gracePeriodSeconds });
       },
       stranded: (pod) => {
@@ -192,22 +192,10 @@ export class ReleasedPods {
     });
   }
 
-  /** For how long something has been so at each look, in ms. */
-  #since(known: Map<string, number>, uid: string, isSo: boolean): number {
-    if (!isSo) {
-      known.delete(uid);
-      return 0;
-    }
-    const now = this.#o.monotonic();
-    const since = known.get(uid) ?? now;
-    known.set(uid, since);
-    return now - since;
-  }
-
   #forgetTimes(setKey: string): void {
-    this.#shortSince.delete(setKey);
-    this.#keepsSince.delete(setKey);
-    for (const { metadata } of this.#o.releases.of(setKey)) this.#goneSince.delete(metadata.uid ?? '');
+    this.#short.forget(setKey);
+    this.#keeps.forget(setKey);
+    for (const { metadata } of this.#o.releases.of(setKey)) this.#gone.forget(metadata.uid ?? '');
   }
 
   /** The live ReplicaSet; undefined when it is gone or being deleted. */
@@ -300,7 +288,7 @@ export class ReleasedPods {
     const isNobodys = step.kind === 'evict' && step.why === 'Gone';
     const why = whyNotLetGo(refusal, error, isNobodys ? NOBODYS : '');
     const { uid = '' } = step.pod.metadata;
-    const failsForMs = this.#since(this.#failsSince, uid, refusal === 'fails');
+    const failsForMs = this.#fails.lasting(uid, refusal === 'fails', this.#o.monotonic());
     if (refusal !== 'fails' || failsForMs >= FAILING_MS) this.#report.stays(step, why, refusal);
     if (refusal === 'fails') throw error;
   }

@@ -2,7 +2,7 @@ import { GANG_LABEL } from '../api/marks.ts';
 import type { Pod } from '../kube/core-v1.ts';
 import { controllerOf, groupKindOf } from '../kube/owner-references.ts';
 import { usesClaims } from '../kube/uses-claims.ts';
-import type { TypedObject } from '../placement/owner-chain.ts';
+import type { KeptOwner, TypedObject } from '../placement/owner-chain.ts';
 import type { MoveRules } from '../placement/placed-pods.ts';
 
 /** Controllers that make a replacement as soon as a pod is being deleted. */
@@ -37,7 +37,7 @@ export function whyNotReplaced(
  * again. API servers write down what holds where nobody said it, so without a word the Job is not known.
  */
 function whyJobWaits(job: TypedObject): string | undefined {
-  const { spec = {} } = job as { spec?: { podReplacementPolicy?: unknown } };
+  const { spec = {} }: KeptOwner = job;
   switch (spec.podReplacementPolicy) {
     case 'TerminatingOrFailed':
       return undefined;

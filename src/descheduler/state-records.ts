@@ -3,11 +3,13 @@ import type { WorkloadPlacement } from '../api/workload-placement.ts';
 import { podSubject } from '../api/pod-subject.ts';
 import type { KubeClient } from '../kube/client.ts';
 import type { Pod } from '../kube/core-v1.ts';
-import { ApiError, describeError, isConflict, isNotFound, isUnauthorized } from '../kube/errors.ts';
+import { ApiError, describeError, isUnauthorized } from '../kube/errors.ts';
 import type { EventRecorder } from '../kube/event-recorder.ts';
+import { subjectOf } from '../kube/event-subject.ts';
 import { ifThere } from '../kube/if-there.ts';
+import { patchStatusAsRead } from '../kube/patch-status.ts';
 import { timestamp } from '../kube/timestamps.ts';
-import { get, patch } from '../kube/verbs.ts';
+import { get } from '../kube/verbs.ts';
 import { placementOf, placementRef } from '../placement/own-placement.ts';
 import type { TypedObject } from '../placement/owner-chain.ts';
 import type { PlacedPods } from '../placement/placed-pods.ts';
@@ -23,7 +25,8 @@ import {
   withState,
 } from '../placement/preserved-state.ts';
 import { ToldCauses } from './told-causes.ts';
-import type { Held, Strategy, WantedMove } from './wanted-move.ts';
+import { STRATEGIES, type Strategy } from './strategies.ts';
+import type { Held, WantedMove } from './wanted-move.ts';
 
 /** Other moves of the workload are written down at the same time. */
 const MOST_TRIES = 5;
@@ -40,11 +43,8 @@ export interface StateRecordsOptions {
   monotonic: () => number;
 }
 
-/** Pods that are moved so never ran: what the pod before them showed stands there still. */
-const NEVER_RAN: ReadonlySet<Strategy> = new Set(['RefusedInMember', 'UnschedulableInMember', 'GangTimedOut']);
-
 function fieldOf(strategy: Strategy): StateField | undefined {
-  if (NEVER_RAN.has(strategy)) return undefined;
+  if (STRATEGIES[strategy].neverRan === true) return undefined;
   return strategy === 'UnhealthyInMember' ? 'application' : 'cluster';
 }
 
@@ -89,13 +89,16 @@ export class StateRecords {
     change: (before: Preserved) => Preserved | undefined,
     signal: AbortSignal,
   ): Promise<Held | undefined> {
+    const { host } = this.#o;
     try {
       for (let tries = 0; tries < MOST_TRIES; tries++) {
         const before = await this.#read(workload, signal);
         const preserved = change(before?.status?.preserved ?? []);
         if (preserved === undefined) return undefined;
         if (before === undefined) return held('its workload has no WorkloadPlacement yet, where that is written down');
-        if (await this.#patch(before, preserved, signal)) return undefined;
+        const { metadata } = before;
+        const isWritten = await patchStatusAsRead(host, WORKLOAD_PLACEMENTS, metadata, { preserved }, { signal });
+        if (isWritten) return undefined;
       }
       return held('others write its WorkloadPlacement at the same time');
     } catch (error) {
@@ -110,27 +113,12 @@ export class StateRecords {
     return placementOf(await ifThere(reading), workload);
   }
 
-  /** Whether it was as it was read. */
-  async #patch({ metadata }: WorkloadPlacement, preserved: Preserved, signal: AbortSignal): Promise<boolean> {
-    const { namespace, name, resourceVersion } = metadata;
-    const body = { metadata: { resourceVersion }, status: { preserved } };
-    const options = { type: 'merge', subresource: 'status' } as const;
-    try {
-      await patch(this.#o.host, WORKLOAD_PLACEMENTS, { namespace, name }, body, options, { signal });
-      return true;
-    } catch (error) {
-      if (isConflict(error) || isNotFound(error)) return false;
-      throw error;
-    }
-  }
-
-  #tell(pod: Pod, { apiVersion, kind, metadata: { namespace, name, uid } }: TypedObject, words: string): void {
+  #tell(pod: Pod, workload: TypedObject, words: string): void {
     const { events } = this.#o;
     // What keeps it for now, such as a disruption budget, has it tried again and again.
     if (!this.#told.isToBeTold(`${pod.metadata.uid ?? ''} ${words}`, words)) return;
     events.record(podSubject(pod), 'Warning', 'StateNotHandedOn', words);
-    const about = { apiVersion, kind, namespace, name, uid };
-    events.record(about, 'Warning', 'StateNotHandedOn', `pod ${pod.metadata.name}: ${words}`);
+    events.record(subjectOf(workload), 'Warning', 'StateNotHandedOn', `pod ${pod.metadata.name}: ${words}`);
   }
 }
 

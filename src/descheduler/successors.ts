@@ -2,7 +2,7 @@ import { isActive } from '../api/pod-phase.ts';
 import { releasedFrom } from '../api/released.ts';
 import { isReady } from '../kube/conditions.ts';
 import type { Pod } from '../kube/core-v1.ts';
-import { madeAt } from './heal-step.ts';
+import { madeAt } from './pod-age.ts';
 
 /**
  * How many of the released pods have one in their places that is Ready. Where fewer were Ready at the release than the ReplicaSet wants, that so many

@@ -94,12 +94,8 @@ export function taintMove(pod: Pod, member: PlacedMember, recheck: WantedMove['r
     pod,
     from: name,
     recheck,
-    // A virtual node of another pool may have none of them; those that have them take no such pod.
-    mayStayInMember: true,
-    reason: 'TaintedPodMoved',
-    heldReason: 'TaintedPodHeld',
     cause: `${clusterInWords(name)} has taints that it does not tolerate (${taints})`,
-    outcome: (controller) => `it was evicted, so that ${controller} makes another one, which goes elsewhere`,
+    outcome: 'which goes elsewhere',
     stays: `${clusterInWords(name)} has taints that it does not tolerate (${taints}), and it stays there for now`,
   };
 }

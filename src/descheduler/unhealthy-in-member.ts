@@ -141,11 +141,8 @@ export function unhealthyMove(pod: Pod, from: string, forMs: number, recheck: Wa
     pod,
     from,
     recheck,
-    reason: 'UnhealthyPodReplaced',
-    heldReason: 'UnhealthyPodStays',
     cause: `it has not been well ${there} for ${durationInWords(forMs)}, and others of its revision are well elsewhere`,
-    outcome: (controller) =>
-      `it was evicted, so that ${controller} makes another one, which goes elsewhere: ${from} is avoided for a while`,
+    outcome: `which goes elsewhere: ${from} is avoided for a while`,
     stays: `it has not been well ${there} for too long, and stays there`,
   };
 }

@@ -3,7 +3,7 @@ import { releasedFrom } from '../api/released.ts';
 import { isReady } from '../kube/conditions.ts';
 import type { Pod } from '../kube/core-v1.ts';
 import { groupKindOf } from '../kube/owner-references.ts';
-import { makesNoMore, replicasOf, type TypedObject } from '../placement/owner-chain.ts';
+import { type KeptOwner, makesNoMore, replicasOf, type TypedObject } from '../placement/owner-chain.ts';
 
 /**
  * How many pods the controller could make now, and has not. `pods`: those it has, by their references. Undefined where nobody can tell from here: a Job
@@ -23,16 +23,12 @@ export function unmadePods(owner: TypedObject, pods: readonly Pod[]): number | u
   }
 }
 
-interface StatefulSet {
-  readonly spec?: { readonly podManagementPolicy?: string; readonly ordinals?: { readonly start?: number } };
-}
-
 /**
  * It makes none of a name that there is, be that pod on its way out for as long as its member does not answer; and in order one after the other, none
  * after one that is not Ready. It takes as long as it has pods, however many it asks for.
  */
-function unmadeOfSet(set: TypedObject, wanted: number, pods: readonly Pod[]): number {
-  const { podManagementPolicy, ordinals } = (set as StatefulSet).spec ?? {};
+function unmadeOfSet(set: KeptOwner, wanted: number, pods: readonly Pod[]): number {
+  const { podManagementPolicy, ordinals } = set.spec ?? {};
   const first = ordinals?.start ?? 0;
   const byOrdinal = new Map(pods.map((pod) => [ordinalOf(pod, set), pod]));
   const isWanted = (ordinal: number): boolean => ordinal >= first && ordinal < first + wanted;

@@ -14,11 +14,8 @@ export function unschedulableMove(
     pod,
     from: cluster,
     recheck,
-    reason: 'UnschedulablePodReplaced',
-    heldReason: 'UnschedulablePodStays',
     cause: `${clusterInWords(cluster)} has had no node for it for too long, and it never started there`,
-    outcome: (controller) =>
-      `it was evicted, so that ${controller} makes another one, which goes elsewhere: ${cluster} is avoided for a while. The member's scheduler said: ${message}`,
+    outcome: `which goes elsewhere: ${cluster} is avoided for a while. The member's scheduler said: ${message}`,
     stays: `it waits in ${clusterInWords(cluster)}, which has no node for it, and starts there once there is one`,
   };
 }

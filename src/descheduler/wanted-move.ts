@@ -1,20 +1,6 @@
 import type { Pod } from '../kube/core-v1.ts';
 import type { RefusedThere } from '../placement/avoided.ts';
-import type { Displacement } from '../placement/better-place.ts';
-
-/** Why pods are moved; the label `strategy` of metrics. */
-export type Strategy =
-  | 'RefusedInMember'
-  | 'UnschedulableInMember'
-  | 'UnhealthyInMember'
-  | 'MemberLost'
-  | 'OutOfService'
-  | 'TaintNoExecute'
-  | 'Drain'
-  | Displacement
-  | 'Rebalance'
-  | 'Migrate'
-  | 'GangTimedOut';
+import type { Strategy } from './strategies.ts';
 
 /**
  * Why a pod is not moved now. Evaluated again at every check, from caches. `forMs`: earliest time at which it may end by itself
@@ -38,19 +24,14 @@ export interface WantedMove {
   readonly recheck: (live: Pod) => Recheck;
   /** Whether the object by which people ordered it still does, read past the caches. @throws what the host answers */
   readonly isOrdered?: (signal: AbortSignal) => Promise<boolean>;
-  /** Whether another virtual node of the same member is a place for the pod that comes instead. */
-  readonly mayStayInMember?: boolean;
   /** In a dry run: clusters that its workload would avoid by then if the move were made. */
   readonly wouldAvoid?: readonly RefusedThere[];
   /** Evict even if no place for the successor is known. */
   readonly leavesAnyway?: boolean;
-  /** For Events: `reason` when it is moved, `heldReason` when it stays. */
-  readonly reason: string;
-  readonly heldReason: string;
   /** Cause, for Events: `member east has not answered since ...`. */
   readonly cause: string;
-  /** Result, for Events, given the controller that makes the successor. */
-  readonly outcome: (controller: string) => string;
+  /** Result, for Events, after "it was evicted, so that its controller makes another one, ". */
+  readonly outcome: string;
   /** State while it is held, for Events. */
   readonly stays: string;
 }

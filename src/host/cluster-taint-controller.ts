@@ -10,7 +10,7 @@ import { MEMBER_CLUSTERS, type MemberCluster } from '../api/member-cluster.ts';
 import type { PolicyTaint } from '../api/member-cluster-status.ts';
 import type { KubeClient } from '../kube/client.ts';
 import { monotonic } from '../kube/clock.ts';
-import { describeError, isConflict, isNotFound } from '../kube/errors.ts';
+import { describeError, isNotFound } from '../kube/errors.ts';
 import type { EventRecorder } from '../kube/event-recorder.ts';
 import { ifThere } from '../kube/if-there.ts';
 import type { InformerMetrics } from '../kube/informer-metrics.ts';
@@ -18,6 +18,7 @@ import { Informer } from '../kube/informer.ts';
 import { jsonEqual } from '../kube/json-equal.ts';
 import { lookAgain } from '../kube/look-again.ts';
 import { identifying, type KubeObject } from '../kube/object.ts';
+import { patchStatusAsRead } from '../kube/patch-status.ts';
 import { apiVersionOf } from '../kube/resource.ts';
 import { taintInWords } from '../kube/taints.ts';
 import { get, patch } from '../kube/verbs.ts';
@@ -115,16 +116,9 @@ export class ClusterTaintController {
   }
 
   async #taint(member: MemberCluster, taints: readonly PolicyTaint[], signal: AbortSignal): Promise<void> {
-    const { name, uid, resourceVersion } = member.metadata;
-    const body = { metadata: { uid, resourceVersion }, status: { taints } };
-    const how = { type: 'merge', subresource: 'status', fieldManager: 'spillway' } as const;
-    try {
-      await patch(this.#o.host, MEMBER_CLUSTERS, { name }, body, how, { signal });
-    } catch (error) {
-      if (isNotFound(error) || isConflict(error)) return;
-      throw error;
-    }
-    this.#tellChange(member, taints);
+    const how = { signal, fieldManager: 'spillway' };
+    if (await patchStatusAsRead(this.#o.host, MEMBER_CLUSTERS, member.metadata, { taints }, how))
+      this.#tellChange(member, taints);
   }
 
   #tellChange({ metadata, status }: MemberCluster, taints: readonly PolicyTaint[]): void {

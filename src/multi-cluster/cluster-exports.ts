@@ -3,14 +3,13 @@ import type { KubeClient } from '../kube/client.ts';
 import { isTrue } from '../kube/conditions.ts';
 import type { Service } from '../kube/service.ts';
 import type { EndpointSlice } from '../kube/discovery-v1.ts';
-import { isConflict, isNotFound } from '../kube/errors.ts';
 import type { InformerMetrics } from '../kube/informer-metrics.ts';
 import { Informer } from '../kube/informer.ts';
 import { isJsonObject } from '../kube/json-equal.ts';
 import { SERVICE_EXPORTS, type ServiceExport } from '../kube/multicluster-v1.ts';
 import { identifying, keyOf, type KubeObject } from '../kube/object.ts';
+import { patchStatusAsRead } from '../kube/patch-status.ts';
 import { timestamp } from '../kube/timestamps.ts';
-import { patch } from '../kube/verbs.ts';
 import { changedConditions, exportConditions, type ExportOutcome } from './export-conditions.ts';
 import { FIELD_MANAGER } from './imported-services.ts';
 
@@ -107,19 +106,13 @@ export class ClusterExports {
 
   /** Says on the ServiceExport what became of it, if that is news. */
   async tell(one: ServiceExport, outcome: ExportOutcome, signal: AbortSignal): Promise<void> {
-    const { client } = this.#o;
-    const { name, namespace, uid, resourceVersion, generation } = one.metadata;
+    const { generation } = one.metadata;
     const now = timestamp(Date.now());
     const conditions = changedConditions(one.status?.conditions ?? [], exportConditions(outcome), { now, generation });
     if (conditions === undefined) return;
-    const body = { metadata: { uid, resourceVersion }, status: { conditions } };
-    const how = { type: 'merge', subresource: 'status', fieldManager: FIELD_MANAGER } as const;
-    try {
-      await patch(client, SERVICE_EXPORTS, { namespace, name }, body, how, { signal });
-    } catch (error) {
-      // It is looked at again when the watch shows what it is now.
-      if (!isConflict(error) && !isNotFound(error)) throw error;
-    }
+    // One that is otherwise by now is looked at again when the watch shows it.
+    const how = { signal, fieldManager: FIELD_MANAGER };
+    await patchStatusAsRead(this.#o.client, SERVICE_EXPORTS, one.metadata, { conditions }, how);
   }
 }
 

@@ -1,10 +1,29 @@
 import { TEMPLATE_HASH } from '../api/released.ts';
+import type { LabelSelectorObject } from '../kube/label-selector.ts';
 import type { KubeObject } from '../kube/object.ts';
+import type { SetRevisions } from './set-revisions.ts';
+import type { TemplateRequests } from './template-requests.ts';
 
 /** An object of which it is known what it is; those from lists carry neither by themselves. */
 export interface TypedObject extends KubeObject {
   apiVersion: string;
   kind: string;
+}
+
+/** What the caches keep of an object that may own pods (scheduler/projections.ts), as far as it has that; of any other nothing of it is known. */
+export interface KeptOwner extends TypedObject {
+  readonly spec?: SetRevisions['spec'] & {
+    readonly replicas?: number;
+    readonly parallelism?: number;
+    readonly completions?: number;
+    readonly suspend?: boolean;
+    readonly podReplacementPolicy?: string;
+    readonly podManagementPolicy?: string;
+    readonly selector?: LabelSelectorObject;
+    readonly strategy?: { readonly type?: string };
+    readonly requests?: TemplateRequests;
+  };
+  readonly status?: SetRevisions['status'] & { readonly succeeded?: number; readonly ended?: boolean };
 }
 
 /** A pod, its controller, the controller of that, and so on. Links that are not known are left out at the end. */
@@ -54,21 +73,21 @@ export function rolloutOf({ metadata }: KubeObject): number {
 
 /** Pods that run at the same time: `spec.replicas`; of a Job its parallelism, or what is left to complete if that is less. */
 export function replicasOf(object: TypedObject): number | undefined {
-  const { spec = {}, status = {} } = object as { spec?: Record<string, unknown>; status?: Record<string, unknown> };
+  const { spec = {}, status = {} }: KeptOwner = object;
   if (object.kind === 'Job' && object.apiVersion.startsWith('batch/')) {
-    const parallelism = count(spec['parallelism']) ?? 1;
-    const completions = count(spec['completions']);
+    const parallelism = count(spec.parallelism) ?? 1;
+    const completions = count(spec.completions);
     return completions === undefined
       ? parallelism
-      : Math.min(parallelism, Math.max(0, completions - (count(status['succeeded']) ?? 0)));
+      : Math.min(parallelism, Math.max(0, completions - (count(status.succeeded) ?? 0)));
   }
-  const replicas = count(spec['replicas']);
+  const replicas = count(spec.replicas);
   return replicas ?? (object.apiVersion.startsWith('apps/') && object.kind !== 'DaemonSet' ? 1 : undefined);
 }
 
 /** Whether no pods are made for it, by what the caches keep: it is being deleted, or a Job that is suspended or has ended. */
 export function makesNoMore(owner: TypedObject): boolean {
-  const { spec = {}, status = {} } = owner as { spec?: { suspend?: boolean }; status?: { ended?: boolean } };
+  const { spec = {}, status = {} }: KeptOwner = owner;
   return owner.metadata.deletionTimestamp !== undefined || spec.suspend === true || status.ended === true;
 }
 

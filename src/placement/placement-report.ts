@@ -1,6 +1,7 @@
 import { LOCAL } from '../api/cluster-tiers.ts';
 import { type Condition, conditionNow } from '../api/conditions.ts';
 import type { WorkloadPlacementStatus } from '../api/workload-placement.ts';
+import { cut } from '../kube/cut-text.ts';
 import { timestamp } from '../kube/timestamps.ts';
 import type { Avoided } from './avoided.ts';
 import { stillAvoided } from './avoided.ts';
@@ -113,10 +114,6 @@ function placedCondition({ waiting, last, before, now }: ReportFacts): Condition
           message: cut(`${String(waiting)} pods wait for a place${why}`, MAX_MESSAGE),
         } as const);
   return conditionNow(before, { type: 'Placed', ...found }, now);
-}
-
-function cut(text: string, length: number): string {
-  return text.length <= length ? text : `${text.slice(0, length - 1)}…`;
 }
 
 /** What a new process, or another replica, needs of an old status to go on: the plan, and who is avoided. */

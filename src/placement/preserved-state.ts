@@ -5,7 +5,7 @@ import { jsonEqual } from '../kube/json-equal.ts';
 import { parseJsonPath, scalarText, valuesAt } from '../kube/json-path.ts';
 import type { Pod } from '../kube/core-v1.ts';
 import { controllerOf } from '../kube/owner-references.ts';
-import type { TypedObject } from './owner-chain.ts';
+import type { KeptOwner, TypedObject } from './owner-chain.ts';
 import { ruledOutLabels } from './ruled-out-labels.ts';
 
 /** What pods showed when they were moved last, the newest first, as it stands in WorkloadPlacements. */
@@ -40,7 +40,7 @@ export function heirOf(pod: Pod, workload: TypedObject, replicas: number | undef
   if (controller === undefined) return undefined;
   const ruledOut = ruledOutLabels(workload);
   if (controller.kind === 'StatefulSet') return { by: 'sameName', ruledOut };
-  const { completions = 1 } = (workload as { spec?: { completions?: number } }).spec ?? {};
+  const { spec: { completions = 1 } = {} }: KeptOwner = workload;
   // The pods of a Job with several are others, not the same once more.
   return replicas === 1 && (workload.kind !== 'Job' || completions === 1) ? { by: 'onlyOne', ruledOut } : undefined;
 }

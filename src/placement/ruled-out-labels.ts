@@ -1,5 +1,5 @@
 import { recordOf } from '../kube/json-fields.ts';
-import type { TypedObject } from './owner-chain.ts';
+import type { KeptOwner, TypedObject } from './owner-chain.ts';
 
 /** The requirements of a selector that a pod may cease to meet by a label that it is given; undefined: there are none. */
 export function rulingOut(selector: unknown): readonly unknown[] | undefined {
@@ -10,7 +10,7 @@ export function rulingOut(selector: unknown): readonly unknown[] | undefined {
 
 /** Labels that no pod of the workload may be given: its controller, which might not know it by them any more, would let go of it and make another. */
 export function ruledOutLabels(workload: TypedObject): ReadonlySet<string> {
-  const { spec } = workload as { spec?: { selector?: unknown } };
+  const { spec }: KeptOwner = workload;
   const keys = (rulingOut(spec?.selector) ?? []).map(keyRuledOutBy);
   return new Set(keys.filter((key) => key !== undefined));
 }

@@ -6,15 +6,11 @@ import { Expiries } from '../kube/expiries.ts';
 import { keyOf, splitKey } from '../kube/object.ts';
 import { controllerKeyOf, controllerOf, controllerOrOwnKeyOf, ownerKeyOf } from '../kube/owner-references.ts';
 import { makesNoMore, replicasOf, revisionOf } from '../placement/owner-chain.ts';
+import { NEXT_POD_WAIT_MS } from '../placement/next-pod-wait.ts';
 import { makesWay, needsNode } from './coming-pod.ts';
 import type { HostView } from './host-view.ts';
 import { nextPod } from './next-of-set.ts';
 
-/**
- * So long the next pod is waited for once the former one is gone, or should be, and room is seen to for one that schedulers refuse, or that none
- * speaks of, in ms. One that is refused for longer is seen to where it begins to fit (room-beside.ts).
- */
-const WAIT_MS = 300_000;
 /** Groups of pods without a node that are seen to, those that came last: about each it is asked where its pods may go. */
 const MOST_GROUPS = 128;
 
@@ -159,13 +155,16 @@ export class ComingPods {
     this.#groupOf.set(uid, key);
   }
 
-  /** A pod that got no node in all that time does not get one of those that it seems to fit on; its scheduler may not be there. */
+  /**
+   * As long as the next pod of one that is gone is waited for. A pod that got no node in all that time, as schedulers refuse it, or none speaks of it, does
+   * not get one of those that it seems to fit on; its scheduler may not be there. It is seen to where it begins to fit (room-beside.ts).
+   */
   #seenToForMs(pod: Pod): number {
     const now = this.#o.clock();
     const since = Date.parse(unscheduledOf(pod)?.lastTransitionTime ?? '');
     // Of a pod that had gates that time may be older than its wait.
     const forMs = Math.min(this.#o.view.waits.waitedMs(pod, now), Number.isNaN(since) ? Infinity : now - since);
-    return WAIT_MS - forMs;
+    return NEXT_POD_WAIT_MS - forMs;
   }
 
   #left(pod: Pod): void {
@@ -175,7 +174,7 @@ export class ComingPods {
     const going = controller === undefined ? undefined : this.#going.get(controller);
     if (controller === undefined || going?.pods.has(uid) !== true) return;
     going.had.delete(uid);
-    this.#gone.set(uid, { controller, uid }, this.#o.monotonic() + WAIT_MS);
+    this.#gone.set(uid, { controller, uid }, this.#o.monotonic() + NEXT_POD_WAIT_MS);
     this.#expire();
   }
 
@@ -222,7 +221,7 @@ export class ComingPods {
   #isAwaited({ pod: { metadata }, since }: GoingPod): boolean {
     if (metadata.deletionTimestamp === undefined) return true;
     const graceMs = (metadata.deletionGracePeriodSeconds ?? 0) * 1000;
-    return this.#o.monotonic() - since < graceMs + WAIT_MS;
+    return this.#o.monotonic() - since < graceMs + NEXT_POD_WAIT_MS;
   }
 
   #keyOf(pod: Pod): string {

@@ -1,7 +1,7 @@
 import type { Pod } from '../kube/core-v1.ts';
-import { labelSelectorOf, matchesLabels, type LabelSelectorObject } from '../kube/label-selector.ts';
+import { labelSelectorOf, matchesLabels } from '../kube/label-selector.ts';
 import { isDaemonSet } from '../kube/owner-references.ts';
-import type { OwnerChain } from '../placement/owner-chain.ts';
+import type { KeptOwner, OwnerChain } from '../placement/owner-chain.ts';
 
 /**
  * Whether a DaemonSet made the pod for its node, so that there is nothing to choose. Anybody can write an owner into a pod: the
@@ -11,7 +11,7 @@ import type { OwnerChain } from '../placement/owner-chain.ts';
 export function isMadeForItsNode(pod: Pod, [, owner]: OwnerChain): boolean {
   if (owner === undefined || !isDaemonSet(owner)) return false;
   // Only of objects in the caches.
-  const { selector } = (owner as { spec?: { selector?: LabelSelectorObject } }).spec ?? {};
+  const { spec: { selector } = {} }: KeptOwner = owner;
   if (selector === undefined || !matchesLabels(labelSelectorOf(selector), pod.metadata.labels)) return false;
   const required = pod.spec.affinity?.nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution;
   const terms = required?.nodeSelectorTerms ?? [];

@@ -4,6 +4,7 @@ import type { KubeClient } from '../kube/client.ts';
 import { isAnotherObject, isForbidden, isPermanent, isRightMissing } from '../kube/errors.ts';
 import { atMost } from '../kube/lru-limit.ts';
 import { keyOf } from '../kube/object.ts';
+import { CAUGHT_UP_MS } from '../kube/reflector-timings.ts';
 import { isOlder } from '../kube/resource-version.ts';
 import { PODS } from '../kube/resource.ts';
 import { patch } from '../kube/verbs.ts';
@@ -26,9 +27,6 @@ import { holdsPlace, ruledWorkload } from './workload-view.ts';
 
 /** Controllers that look at the cost of their pods when they have to remove some. */
 const HEEDS_COST = new Set(['ReplicaSet', 'ReplicationController']);
-
-/** For the cache to show what was written, in ms. */
-const CAUGHT_UP_MS = 30_000;
 
 export interface DeletionCostWriterOptions {
   host: KubeClient;

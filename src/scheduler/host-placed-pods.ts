@@ -2,7 +2,7 @@ import { LOCAL } from '../api/cluster-tiers.ts';
 import { TEMPLATE_HASH } from '../api/released.ts';
 import type { WorkloadMigration } from '../api/workload-migration.ts';
 import { WORKLOAD_PLACEMENTS } from '../api/workload-placement.ts';
-import type { LabelSelector, Pod } from '../kube/core-v1.ts';
+import type { Pod } from '../kube/core-v1.ts';
 import { splitKey } from '../kube/object.ts';
 import { controllerKeyOf, ownerKeyOf } from '../kube/owner-references.ts';
 import { pause } from '../kube/timers.ts';
@@ -14,7 +14,7 @@ import type { Migrating } from '../placement/migrating.ts';
 import type { Rules } from '../placement/policy-selection.ts';
 import { storedMoves } from '../placement/moves.ts';
 import { workloadOf } from '../placement/owner-chain.ts';
-import type { TypedObject } from '../placement/owner-chain.ts';
+import type { KeptOwner, TypedObject } from '../placement/owner-chain.ts';
 import type {
   ElsewhereQuestion,
   GoingTogether,
@@ -150,7 +150,7 @@ export class HostPlacedPods implements PlacedPods {
   surgingSetOf(pod: Pod): SurgingSet | undefined {
     const [, set, above] = this.#o.view.owners.chainOf(pod);
     if (set?.kind !== 'ReplicaSet' || recreates(above)) return undefined;
-    const { replicas = 1, selector } = ownerSpecOf(set);
+    const { spec: { replicas = 1, selector } = {} }: KeptOwner = set;
     return selector?.matchLabels?.[TEMPLATE_HASH] === undefined ? undefined : { key: ownerKeyOf(set), replicas };
   }
 
@@ -349,20 +349,9 @@ export class HostPlacedPods implements PlacedPods {
   }
 }
 
-interface OwnerSpec {
-  readonly replicas?: number;
-  readonly selector?: LabelSelector;
-  readonly strategy?: { readonly type?: string };
-}
-
-/** What the caches keep of it. */
-function ownerSpecOf(owner: TypedObject): OwnerSpec {
-  return (owner as { spec?: OwnerSpec }).spec ?? {};
-}
-
 /** Its pods are not to run beside those that come instead. */
-function recreates(owner: TypedObject | undefined): boolean {
-  return owner !== undefined && ownerSpecOf(owner).strategy?.type === 'Recreate';
+function recreates(owner: KeptOwner | undefined): boolean {
+  return owner?.spec?.strategy?.type === 'Recreate';
 }
 
 /** For how long pods under these rules avoid a cluster (ms). */

@@ -6,14 +6,9 @@ import { fieldsOf, rewriteObject } from '../kube/json-fields.ts';
 import { isNamedAsTokens } from '../kube/token-volume.ts';
 import { jsonEqual } from '../kube/json-equal.ts';
 import { givesToleration } from '../placement/namespace-burst.ts';
-import {
-  isUnseenByController,
-  revisionOfNext,
-  SET_REVISION,
-  type SetRevisions,
-  type SetTemplate,
-} from '../placement/set-revisions.ts';
-import { asTemplateAsks, type TemplateRequests } from '../placement/template-requests.ts';
+import type { KeptOwner } from '../placement/owner-chain.ts';
+import { isUnseenByController, revisionOfNext, SET_REVISION, type SetTemplate } from '../placement/set-revisions.ts';
+import { asTemplateAsks } from '../placement/template-requests.ts';
 import { withMemberConstraints } from '../pods/translate-constraints.ts';
 import type { HostView } from './host-view.ts';
 
@@ -36,10 +31,9 @@ export function nextPod(live: Pod, view: Pick<HostView, 'owners' | 'nodes' | 'na
   const [, owner] = view.owners.chainOf(live);
   // Without a node it is itself the one that is to find a place.
   if (owner === undefined || live.spec.nodeName === undefined) return live;
-  const { spec: { requests } = {} } = owner as { spec?: { requests?: TemplateRequests } };
-  const another = asTemplateAsks(live, requests);
-  if (owner.kind !== 'StatefulSet' || own === undefined) return another;
-  const set = owner as SetRevisions;
+  const set: KeptOwner = owner;
+  const another = asTemplateAsks(live, set.spec?.requests);
+  if (set.kind !== 'StatefulSet' || own === undefined) return another;
   const revision = revisionOfNext(live.metadata.name, set);
   if (revision === undefined) return another;
   if (isUnseenByController(set)) {

@@ -89,12 +89,12 @@ export class PolicyCache {
 
   /** The rules for a pod. */
   select(chain: OwnerChain, namespaceLabels: Readonly<Record<string, string>> | undefined): Selection {
-    return selectPolicy(chain, this.#in(chain[0].metadata.namespace ?? ''), namespaceLabels);
+    return selectPolicy(chain, this.inSight(chain[0].metadata.namespace ?? ''), namespaceLabels);
   }
 
   /** The first of pods of one controller that a policy chooses by itself, whatever is said of its owners. */
   firstChosen(pods: readonly Pod[]): Pod | undefined {
-    const inSight = this.#in(pods[0]?.metadata.namespace ?? '');
+    const inSight = this.inSight(pods[0]?.metadata.namespace ?? '');
     const choosing = inSight.filter(({ policy }) =>
       policy.spec.resourceSelectors.some(({ apiVersion, kind }) => apiVersion === 'v1' && kind === 'Pod'),
     );
@@ -104,10 +104,11 @@ export class PolicyCache {
 
   /** A policy that chooses such objects by their labels. */
   wantingLabelsOf(owner: TypedObject): CompiledPolicy | undefined {
-    return labelsWanted(owner, this.#in(owner.metadata.namespace ?? ''));
+    return labelsWanted(owner, this.inSight(owner.metadata.namespace ?? ''));
   }
 
-  #in(namespace: string): readonly CompiledPolicy[] {
+  /** Those in use that may speak of objects of a namespace, those of the cluster included; of '' those alone. */
+  inSight(namespace: string): readonly CompiledPolicy[] {
     let list = this.#lists.get(namespace);
     if (list === undefined) {
       const known = [...this.values()].filter(

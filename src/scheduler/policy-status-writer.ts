@@ -103,8 +103,8 @@ export class PolicyStatusWriter {
     const { nodes, owners, policies } = this.#o.view;
     const whyUnread = (apiVersion: string, kind: string): string | undefined => owners.whyUnread(apiVersion, kind);
     const isAbsent = (apiVersion: string, kind: string): boolean => owners.isAbsent(apiVersion, kind);
-    const inUse = [...policies.values()].flatMap(({ compiled }) => compiled?.policy ?? []);
-    const overshadowed = whyOvershadowed(policy, inUse);
+    const inSight = policies.inSight(policy.metadata.namespace ?? '').map((one) => one.policy);
+    const overshadowed = whyOvershadowed(policy, inSight);
     return [
       ...(overshadowed === undefined ? [] : [`spec.resourceSelectors: ${overshadowed}`]),
       ...selectorWarnings(policy, { whyUnread, isAbsent }),

@@ -5,6 +5,8 @@ import type { Pod } from '../kube/core-v1.ts';
 import type { KubeClient } from '../kube/client.ts';
 import { monotonic } from '../kube/clock.ts';
 import type { EventRecorder } from '../kube/event-recorder.ts';
+import { subjectOf } from '../kube/event-subject.ts';
+import { podSubject } from '../api/pod-subject.ts';
 import type { InformerMetrics } from '../kube/informer-metrics.ts';
 import type { KeyedCertificate } from '../kube/keyed-certificate.ts';
 import { pause } from '../kube/timers.ts';
@@ -166,10 +168,7 @@ export class Scheduler {
       questions,
       waiting: this.#waiting,
       annotationProblem: (chain, problem) => this.#tell(chain, problem),
-      unread: ({ metadata: { namespace, name, uid } }, problem) => {
-        const object = { apiVersion: 'v1', kind: 'Pod', namespace, name, uid };
-        this.#o.events.record(object, 'Warning', 'OwnerNotReadable', problem);
-      },
+      unread: (pod, problem) => this.#o.events.record(podSubject(pod), 'Warning', 'OwnerNotReadable', problem),
       heldRooms,
       nominees,
       migrationFit,
@@ -253,9 +252,6 @@ export class Scheduler {
   }
 
   #tell([pod, ...owners]: OwnerChain, problem: string): void {
-    const { apiVersion, kind, metadata } = owners.at(-1) ?? pod;
-    const { namespace, name, uid } = metadata;
-    const object = { apiVersion, kind, namespace, name, uid };
-    this.#o.events.record(object, 'Warning', 'InvalidFederationPreferences', problem);
+    this.#o.events.record(subjectOf(owners.at(-1) ?? pod), 'Warning', 'InvalidFederationPreferences', problem);
   }
 }

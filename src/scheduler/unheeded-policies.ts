@@ -1,14 +1,15 @@
 import type { Logger } from 'pino';
 import { CLUSTER_PLACEMENT_POLICIES, PLACEMENT_POLICIES, type PlacementPolicyStatus } from '../api/placement-policy.ts';
 import type { KubeClient } from '../kube/client.ts';
-import { describeError, isConflict, isNotFound } from '../kube/errors.ts';
+import { describeError, isNotFound } from '../kube/errors.ts';
 import type { EventRecorder } from '../kube/event-recorder.ts';
 import type { Lease } from '../kube/lease.ts';
 import type { KubeObject } from '../kube/object.ts';
+import { patchStatusAsRead } from '../kube/patch-status.ts';
 import { LEASES, type Resource } from '../kube/resource.ts';
 import { pause } from '../kube/timers.ts';
 import { timestamp } from '../kube/timestamps.ts';
-import { get, list, patch } from '../kube/verbs.ts';
+import { get, list } from '../kube/verbs.ts';
 
 /** Between two looks, in ms. */
 const PERIOD_MS = 60_000;
@@ -85,7 +86,7 @@ export class UnheededPolicies {
 
   async #write(resource: Resource, policy: Policy, signal: AbortSignal): Promise<void> {
     const { host, clock, events } = this.#o;
-    const { namespace, name, uid, generation = 0, resourceVersion } = policy.metadata;
+    const { namespace, name, uid, generation = 0 } = policy.metadata;
     const conditions = policy.status?.conditions ?? [];
     const before = conditions.find(({ type }) => type === 'Effective');
     if (before?.status === 'False' && before.reason === REASON) return;
@@ -98,21 +99,8 @@ export class UnheededPolicies {
       message: MESSAGE,
     };
     const status = { conditions: [...conditions.filter(({ type }) => type !== 'Effective'), effective] };
-    const body = { metadata: { resourceVersion }, status };
-    try {
-      await patch<Policy>(
-        host,
-        resource,
-        { namespace, name },
-        body,
-        { type: 'merge', subresource: 'status' },
-        { signal },
-      );
-    } catch (error) {
-      // Another replica was first, or it is gone.
-      if (isConflict(error) || isNotFound(error)) return;
-      throw error;
-    }
+    // Else another replica was first, or it is gone.
+    if (!(await patchStatusAsRead(host, resource, policy.metadata, status, { signal }))) return;
     const { kind, group, version } = resource;
     events.record({ apiVersion: `${group}/${version}`, kind, namespace, name, uid }, 'Warning', REASON, MESSAGE);
   }

@@ -1,6 +1,7 @@
 import { MEMBER_LABEL } from '../api/marks.ts';
 import { monotonic } from '../kube/clock.ts';
 import type { KubeObject } from '../kube/object.ts';
+import { SinceWhen } from '../kube/since-when.ts';
 import type { ServicesMember } from './member-services-options.ts';
 
 type Members = Pick<ServicesMember, 'name' | 'sharesCluster' | 'toldOf'>;
@@ -17,8 +18,8 @@ export class OtherWriters {
   readonly #stalledMs: number;
   /** Those asked about. */
   readonly #watched = new Set<string>();
-  /** Since when each could not write while this one could (monotonic ms). */
-  readonly #unableSince = new Map<string, number>();
+  /** By name, that it could not write while this one could. */
+  readonly #unable = new SinceWhen();
   readonly #stalled = new Set<string>();
 
   /** `stalledMs`: for how long another one is seen unable to write before this one takes over. */
@@ -31,14 +32,10 @@ export class OtherWriters {
   look(): boolean {
     let isNews = false;
     for (const writer of this.#watched) {
-      if (!this.#isAbler(writer)) {
-        this.#unableSince.delete(writer);
-        this.#stalled.delete(writer);
-        continue;
-      }
-      const since = this.#unableSince.get(writer) ?? monotonic();
-      this.#unableSince.set(writer, since);
-      if (monotonic() - since < this.#stalledMs || this.#stalled.has(writer)) continue;
+      const isUnable = this.#isAbler(writer);
+      const unableMs = this.#unable.lasting(writer, isUnable, monotonic());
+      if (!isUnable) this.#stalled.delete(writer);
+      if (!isUnable || unableMs < this.#stalledMs || this.#stalled.has(writer)) continue;
       this.#stalled.add(writer);
       isNews = true;
     }

@@ -6,6 +6,7 @@ import type { EventRecorder } from '../kube/event-recorder.ts';
 import { AFTER_LIMIT, LimitError } from '../kube/limit-error.ts';
 import { splitKey } from '../kube/object.ts';
 import { SERVICES } from '../kube/resource.ts';
+import { SinceWhen } from '../kube/since-when.ts';
 import { list } from '../kube/verbs.ts';
 import type { HandlerResult } from '../kube/workqueue.ts';
 import type { EndpointSource } from './endpoint-source.ts';
@@ -38,10 +39,10 @@ export class ServiceSync {
   readonly #o: ServiceSyncOptions;
   readonly #places: ServicePlaces;
   readonly #problems = new Map<string, ServiceProblem>();
-  /** Since when no pod needs them, by the key of the Service. */
-  readonly #emptySince = new Map<string, number>();
-  /** Since when each try failed, by the key of the Service (monotonic ms). */
-  readonly #failingSince = new Map<string, number>();
+  /** By the key of a Service, that no pod needs it. */
+  readonly #empty = new SinceWhen();
+  /** By the key of a Service, that each try failed. */
+  #failing = new SinceWhen();
   /** By key, when a Service may be synced again (monotonic ms). */
   readonly #rests = new Map<string, number>();
 
@@ -58,12 +59,12 @@ export class ServiceSync {
   /** Nothing is to stand there any more. */
   forgetProblems(): void {
     this.#problems.clear();
-    this.#failingSince.clear();
+    this.#failing = new SinceWhen();
   }
 
   /** It could not be tried: what fails after an outage counts anew. */
   forgetFailure(key: string): void {
-    this.#failingSince.delete(key);
+    this.#failing.forget(key);
   }
 
   /** Time until the Service may be synced again (ms). */
@@ -93,7 +94,7 @@ export class ServiceSync {
         again = Math.min(again, kept.again);
       }
     }
-    this.#failingSince.delete(key);
+    this.#failing.forget(key);
     this.#noteProblem(key, service, problem);
     again = Math.min(again, await this.#removeElsewhere(key, service, places, copies, signal));
     if (writes > 1) {
@@ -163,14 +164,13 @@ export class ServiceSync {
     const spare = services.of(key).filter((copy) => isElsewhere(copy) && !isOthers(copy));
     const spareSlices = slices.of(key).filter((slice) => isElsewhere(slice) && !isOthers(slice));
     if (spare.length + spareSlices.length === 0) {
-      this.#emptySince.delete(key);
+      this.#empty.forget(key);
       return Infinity;
     }
     if (!this.#o.complete()) return POLL_MS;
     if (service === undefined && !(await this.#isGone(key, signal))) return POLL_MS;
-    const since = this.#emptySince.get(key) ?? monotonic();
-    this.#emptySince.set(key, since);
-    const left = service === undefined ? 0 : since + this.#waitMs(service) - monotonic();
+    const emptyMs = this.#empty.lasting(key, true, monotonic());
+    const left = service === undefined ? 0 : this.#waitMs(service) - emptyMs;
     if (left > 0) return left;
     const { longestRest } = this.#o.waits;
     const rest = (): number => {
@@ -185,7 +185,7 @@ export class ServiceSync {
       if (isConflict(error)) rest();
       throw error;
     }
-    this.#emptySince.delete(key);
+    this.#empty.forget(key);
     return rest();
   }
 
@@ -210,9 +210,7 @@ export class ServiceSync {
     if (isConflict(error) || isNotFound(error) || isRightMissing(error)) return;
     const isLimit = error instanceof LimitError;
     if (!(error instanceof ApiError) && !isTransient(error) && !isLimit) return;
-    const since = this.#failingSince.get(key) ?? monotonic();
-    this.#failingSince.set(key, since);
-    if (monotonic() - since < this.#o.waits.failing) return;
+    if (this.#failing.lasting(key, true, monotonic()) < this.#o.waits.failing) return;
     const next = isLimit ? AFTER_LIMIT : 'It is tried again by itself.';
     const message = `It could not be brought up to date: ${describeError(error)}. ${next}`;
     this.#noteProblem(key, service, { reason: isLimit ? 'CacheLimit' : 'ServiceRefused', message });

@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import type { Strategy, WantedMove } from '../../src/descheduler/wanted-move.ts';
+import type { Strategy } from '../../src/descheduler/strategies.ts';
+import type { WantedMove } from '../../src/descheduler/wanted-move.ts';
 import { ownerKeyOf } from '../../src/kube/owner-references.ts';
 import type { TypedObject } from '../../src/placement/owner-chain.ts';
 import { SchedulerRoom } from '../fixtures/scheduler-room.ts';
@@ -107,10 +108,8 @@ const wanted = (strategy: Strategy, [name] = web): WantedMove => {
   const [pod] = room.pods().filter(({ metadata }) => metadata.name === name);
   if (pod === undefined) throw new Error('there is no pod');
   const words = {
-    reason: 'Moved',
-    heldReason: 'Held',
     cause: 'it is to go',
-    outcome: () => 'it went',
+    outcome: 'which comes',
     stays: 'it stays',
   };
   return { strategy, pod, from: 'east', recheck: () => undefined, ...words };

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { whyRehearsed } from '../../src/descheduler/rehearsal.ts';
-import type { Strategy } from '../../src/descheduler/wanted-move.ts';
+import type { Strategy } from '../../src/descheduler/strategies.ts';
 
 const BY_POLICY = 'its policy says failover.dryRun: true';
 

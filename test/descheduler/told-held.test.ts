@@ -23,7 +23,7 @@ test('a pod that is held has an Event of each strategy that wants it elsewhere, 
     { from: 'east', to: 'west', by: 'shop/now' },
     { recheck: () => ({ why: 'it is busy' }) },
   );
-  const tainted: WantedMove = { ...migrated, strategy: 'TaintNoExecute', heldReason: 'TaintedPodHeld' };
+  const tainted: WantedMove = { ...migrated, strategy: 'TaintNoExecute' };
   const told = (): number[] => [room.told('TaintedPodHeld').length, room.told('PodNotMigrated').length];
   await room.process.mover.move(tainted, signal);
   expect(told()).toEqual([1, 0]);

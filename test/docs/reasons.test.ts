@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { openApiSchema, type SchemaNode } from '../../src/api/crd.ts';
 import { KINDS } from '../../src/api/kinds.ts';
+import { STRATEGIES } from '../../src/descheduler/strategies.ts';
 
 const PAGE = readFileSync('docs/reference/events.md', 'utf8');
 /** Rooms whose reasons users meet. API refusals of the kubelet port speak HTTP instead. */
@@ -36,11 +37,6 @@ const BEFORE = [
   '(?:True|False|Unknown): ',
 ].join('|');
 const REASON = new RegExp(`(?:${BEFORE})'([A-Z][A-Za-z]+)'`, 'g');
-/** How a strategy names its Events about pods that make way, and about those that are held. */
-const OF_STRATEGY = [
-  /\breason: '([A-Z][A-Za-z]+)',\s*heldReason: '([A-Z][A-Za-z]+)'/g,
-  /: \['([A-Z][A-Za-z]+)', '([A-Z][A-Za-z]+)'\],?$/gm,
-];
 /** Reasons of the Kubernetes API that are parsed or passed on, and those of the operator's own kubeconfig. */
 const NOT_OURS = new Set([
   'FieldValueRequired',
@@ -70,13 +66,6 @@ function isIn(text: string, reason: string): boolean {
   return new RegExp(`\\b${reason}\\b`).test(text);
 }
 
-/** For each strategy: the reason of a pod that makes way, and of one that is held. */
-function ofStrategies(): { moved: string; held: string }[] {
-  const texts = filesOf('src/descheduler').map(textOf);
-  const found = OF_STRATEGY.flatMap((form) => texts.flatMap((text) => [...text.matchAll(form)]));
-  return found.map(([, moved = '', held = '']) => ({ moved, held }));
-}
-
 it('lists every reason that users can meet', () => {
   const missing = new Set<string>();
   for (const file of ROOMS.flatMap(filesOf)) {
@@ -89,12 +78,10 @@ it('lists every reason that users can meet', () => {
 });
 
 it('lists every reason of moves, and on workloads those of the Events that they get', () => {
-  const found = ofStrategies();
-  // As many as there are strategies.
-  expect(found).toHaveLength(14);
-  expect(found.flatMap(({ moved, held }) => [moved, held]).filter((reason) => !isIn(PAGE, reason))).toEqual([]);
+  const found = Object.values(STRATEGIES);
+  expect(found.flatMap(({ reason, heldReason }) => [reason, heldReason]).filter((reason) => !isIn(PAGE, reason))).toEqual([]);
   const workloads = PAGE.slice(PAGE.indexOf('\n## Workloads\n')).split('\n## ')[1] ?? '';
-  const onWorkloads = [...found.map(({ moved }) => moved), 'StateNotHandedOn'];
+  const onWorkloads = [...found.map(({ reason }) => reason), 'StateNotHandedOn'];
   expect(onWorkloads.filter((reason) => !isIn(workloads, reason))).toEqual([]);
 });
 

@@ -6,6 +6,7 @@ import { gangOrder } from '../../placement/gang-order.ts';
 import { Breath } from '../../kube/breath.ts';
 import { monotonic as systemMonotonic } from '../../kube/clock.ts';
 import { controllerOf } from '../../kube/owner-references.ts';
+import type { KeptOwner } from '../../placement/owner-chain.ts';
 import type { GangAnswer, GangQuestion } from './gang-places.ts';
 import { type GangKinds, GangRefusal, MOST_KINDS } from './gang-refusal.ts';
 import type { HostView } from '../host-view.ts';
@@ -153,8 +154,7 @@ export class GangPlacer {
   setInTurn(pod: Pod): { name: string; replicas: number } | undefined {
     const [, above] = this.#o.view.owners.chainOf(pod);
     if (above?.kind !== 'StatefulSet' || !above.apiVersion.startsWith('apps/')) return undefined;
-    const { spec = {} } = above as { spec?: { podManagementPolicy?: unknown; replicas?: unknown } };
-    const { podManagementPolicy, replicas } = spec;
+    const { spec: { podManagementPolicy, replicas } = {} }: KeptOwner = above;
     if (podManagementPolicy !== 'OrderedReady' || typeof replicas !== 'number') return undefined;
     return { name: above.metadata.name, replicas };
   }
