@@ -26,21 +26,25 @@ interface Short {
   readonly since: number;
   /** UIDs of pods that it had then. */
   readonly had: ReadonlySet<string>;
+  readonly lookedAt: number;
 }
 
 /**
  * Controllers that have fewer pods than they ask for and make none, as a quota, a webhook or PodSecurity refuses each: what is evicted of these has nobody in
  * its place. One that this process has not seen to make any, nor to have all of them, within the last minute counts as one of them: a former process
- * may have taken its pods.
+ * may have taken its pods, and nobody looks while nothing is to be moved.
  */
 export class IdleControllers {
   readonly #o: IdleControllersOptions;
   /** By key of the controller, when it was last seen to have all its pods, or a new one (monotonic ms). */
   readonly #goodAt = new LRUCache<string, number>(atMost(REMEMBERED));
-  readonly #short = new LRUCache<string, Short>(atMost(REMEMBERED));
+  /** Until nobody has looked for so long: what was made since then says nothing of now. */
+  readonly #short: LRUCache<string, Short>;
 
   constructor(options: IdleControllersOptions) {
     this.#o = options;
+    const perf = { now: options.monotonic };
+    this.#short = new LRUCache({ ...atMost(REMEMBERED), ttl: IDLE_MS, ttlResolution: 0, perf });
   }
 
   /** Why no other pod is made for one that its controller loses, as this look finds it; undefined: one may well be. `ends`: it counts only with pods on their way out. */
@@ -64,14 +68,17 @@ export class IdleControllers {
     return held(controller, unmade, now - short.since);
   }
 
+  /** Whoever has one that it had not at the last look made that since then, and it may be right after. */
   #seenShort(key: string, pods: readonly Pod[]): Short {
+    const lookedAt = this.#o.monotonic();
     const known = this.#short.get(key);
     const isNew = ({ metadata: { uid = '' } }: Pod): boolean => known?.had.has(uid) === false;
     const hasMade = pods.some(isNew);
-    if (known !== undefined && !hasMade) return known;
-    const now = this.#o.monotonic();
-    if (hasMade) this.#goodAt.set(key, now);
-    const short = { since: now, had: new Set(pods.map(({ metadata }) => metadata.uid ?? '')) };
+    if (known !== undefined && hasMade) this.#goodAt.set(key, known.lookedAt);
+    const short =
+      known === undefined || hasMade
+        ? { since: lookedAt, had: new Set(pods.map(({ metadata }) => metadata.uid ?? '')), lookedAt }
+        : { ...known, lookedAt };
     this.#short.set(key, short);
     return short;
   }

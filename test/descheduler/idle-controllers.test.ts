@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { Pod } from '../../src/kube/core-v1.ts';
 import type { TypedObject } from '../../src/placement/owner-chain.ts';
+import { IdleControllers } from '../../src/descheduler/idle-controllers.ts';
 import { unmadePods } from '../../src/descheduler/unmade-pods.ts';
 import { SchedulerRoom } from '../fixtures/scheduler-room.ts';
 
@@ -37,9 +38,10 @@ async function ready(which: readonly string[]): Promise<void> {
   await room.seen('they are Ready', () => which.every(isKnown));
 }
 
-async function drained(): Promise<void> {
-  room.api.edit('/api/v1/nodes/east', { spec: { taints: [{ key: 'spillway.dev/drain', effect: 'NoSchedule' }] } });
-  await room.seen('it is known', () => room.process.placed.member('east')?.drained.has('east') === true);
+async function drained(is = true): Promise<void> {
+  const taints = is ? [{ key: 'spillway.dev/drain', effect: 'NoSchedule' }] : [];
+  room.api.edit('/api/v1/nodes/east', { spec: { taints } });
+  await room.seen('it is known', () => room.process.placed.member('east')?.drained.has('east') === is);
 }
 
 async function say(name: string, status: 'True' | 'False'): Promise<void> {
@@ -98,6 +100,24 @@ describe('a drain of a ReplicaSet that is refused every new pod', () => {
     expect(room.evictions().length).toBeGreaterThan(0);
   });
 
+  test('begins not at all either where this process saw it make one a day ago, and has not looked since', async () => {
+    room.setRoom('west', 1);
+    await drained();
+    await during(30);
+    expect(room.evictions()).toHaveLength(1);
+    await drained(false);
+    await ready(await room.run(set, { east: 1 }));
+    room.now += 86_400_000;
+    room.setRoom('west', 100);
+    const [own = ''] = names.filter((name) => !room.evictions().includes(name));
+    room.endPods([own]);
+    await room.seen('it is gone', () => cached(own) === undefined);
+    await drained();
+    await during(600);
+    expect(room.evictions()).toHaveLength(1);
+    expect(room.told('DrainedPodHeld')).toContainEqual(expect.stringMatching(HELD));
+  });
+
   test('goes on while it is scaled up, as it makes pods', async () => {
     room.editSet('web-1', { spec: { replicas: 9 } });
     await room.seen('it is known', () => {
@@ -146,6 +166,28 @@ describe('a lost member', () => {
     await during(315);
     expect(room.evictions().length).toBeGreaterThan(0);
   });
+});
+
+test('a pod that a controller has made counts from the last look that did not show it: it may be as old as that', () => {
+  let now = 1_000_000;
+  const db = { apiVersion: 'apps/v1', kind: 'ReplicaSet', metadata: { name: 'db', uid: 'o' }, spec: { replicas: 4 } };
+  const ownerReferences = [{ ...db, ...db.metadata, controller: true }];
+  const pod = (uid: string): Pod => ({ metadata: { name: uid, uid, ownerReferences }, spec: { containers: [] } });
+  let pods = ['a', 'b', 'c', 'd'].map(pod);
+  const idle = new IdleControllers({
+    placed: { workloadByKey: () => db, ofController: () => pods },
+    monotonic: () => now,
+  });
+  const isHeld = (): boolean => idle.whyNoneComes(pod('a')) !== undefined;
+  expect(isHeld()).toBe(false);
+  pods = ['a', 'b'].map(pod);
+  now += 60_000;
+  expect(isHeld()).toBe(false);
+  pods = ['a', 'b', 'e'].map(pod);
+  now += 50_000;
+  expect(isHeld()).toBe(false);
+  now += 11_000;
+  expect(isHeld()).toBe(true);
 });
 
 describe('pods that a controller could make and has not', () => {
