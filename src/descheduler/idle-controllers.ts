@@ -106,11 +106,11 @@ function heldInOrder({ kind, metadata: { name } }: TypedObject, waitsFor: Pod): 
 
 function held({ kind, metadata: { name } }: TypedObject, unmade: number, forMs: number): Held {
   const few = `${kind} ${name} has fewer pods than it asks for`;
-  if (forMs <= IDLE_MS) return { why: `${few}, and it is yet to be seen whether it makes others`, ofWorkload: true };
+  if (forMs <= IDLE_MS) return { why: `${few}, and it is yet to be seen whether it makes others`, ofController: true };
   const missing = `${String(unmade)} missing, for ${durationInWords(forMs)}`;
   return {
     why: `${few}, and makes none: its Events say why, such as FailedCreate (${missing})`,
     forMs: LOOK_MS,
-    ofWorkload: true,
+    ofController: true,
   };
 }

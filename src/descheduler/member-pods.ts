@@ -3,7 +3,7 @@ import { SILENT_MS } from '../api/fencing.ts';
 import type { Pod } from '../kube/core-v1.ts';
 import type { Taint } from '../kube/taints.ts';
 import type { HandlerResult } from '../kube/workqueue.ts';
-import { ownerKeyOf } from '../kube/owner-references.ts';
+import { controllerOrOwnKeyOf, ownerKeyOf } from '../kube/owner-references.ts';
 import { lostMembers } from '../placement/lost-members.ts';
 import { drainMove, isOnDrained, whyItStaysDrained } from './drain.ts';
 import { lostMove, replacedAfterMs, whyItStaysLost } from './member-lost.ts';
@@ -38,8 +38,8 @@ export interface MemberPodsOptions {
 export class MemberPods {
   readonly #o: MemberPodsOptions;
   /**
-   * By member, UIDs of workloads that were held, as by a disruption budget, in rounds that did little else: the next round leaves them out, so that
-   * those after them have their turn, however many they are.
+   * By member, keys of workloads and controllers that were held, as by a disruption budget, in rounds that did little else: the next round leaves them out,
+   * so that those after them have their turn, however many they are.
    */
   readonly #held = new Map<string, ReadonlySet<string>>();
 
@@ -59,16 +59,20 @@ export class MemberPods {
     let inVain = 0;
     for (const move of wanted.moves) {
       const workload = ownerKeyOf(this.#o.placed.rulesOf(move.pod).workload);
+      const controller = controllerOrOwnKeyOf(move.pod);
       // One pod of each workload says that moves are stopped: no other one is tried while it rests.
       if (stop.why !== undefined && mover.restMs(move.pod) > 0) passedOver.add(workload);
-      if (passedOver.has(workload) || mover.restMs(move.pod) > 0 || mover.keeps(move)) continue;
+      if (passedOver.has(workload) || passedOver.has(controller)) continue;
+      if (mover.restMs(move.pod) > 0 || mover.keeps(move)) continue;
       // The member may have recovered since the round began.
       if (signal.aborted || !this.#isToLeave(member)) return { requeueAfterMs: 0 };
-      if ((await mover.move(move, signal)) === 'workloadHeld') {
-        passedOver.add(workload);
+      const outcome = await mover.move(move, signal);
+      if (outcome === 'workloadHeld' || outcome === 'controllerHeld') {
+        const together = outcome === 'workloadHeld' ? workload : controller;
+        passedOver.add(together);
         // Nothing was asked of the host for a move that people have stopped: all are gone through in one round.
         if (stop.why !== undefined || mover.restMs(move.pod) <= SHORTLY_MS) continue;
-        held.add(workload);
+        held.add(together);
         inVain += 1;
       }
       tried += 1;

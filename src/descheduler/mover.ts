@@ -67,8 +67,8 @@ export interface MoverOptions {
   monotonic: () => number;
 }
 
-/** `notWanted`: no longer to be moved. `workloadHeld`: held for a reason that applies to the whole workload. */
-export type MoveOutcome = 'moved' | 'held' | 'workloadHeld' | 'notWanted';
+/** `notWanted`: no longer to be moved. `workloadHeld`, `controllerHeld`: held for a reason that applies to the whole workload, or to all pods of its controller. */
+export type MoveOutcome = 'moved' | 'held' | 'workloadHeld' | 'controllerHeld' | 'notWanted';
 
 /**
  * Carries out what strategies want, and is the only one that begins to move pods of members. The pod is read
@@ -270,7 +270,7 @@ export class Mover {
     if (this.#turns.isLong(key)) this.#held.record(wanted, why);
     else this.#held.keep(wanted, why);
     this.letRest(wanted.pod, TURN_MS);
-    return 'workloadHeld';
+    return 'controllerHeld';
   }
 
   /**
@@ -326,10 +326,11 @@ export class Mover {
     return 'held';
   }
 
-  #hold(wanted: WantedMove, { why, forMs = SHOWN_MS, ofWorkload }: Held): MoveOutcome {
+  #hold(wanted: WantedMove, { why, forMs = SHOWN_MS, ofWorkload, ofController }: Held): MoveOutcome {
     this.letRest(wanted.pod, forMs);
     this.#held.record(wanted, why);
-    return ofWorkload === true ? 'workloadHeld' : 'held';
+    if (ofWorkload === true) return 'workloadHeld';
+    return ofController === true ? 'controllerHeld' : 'held';
   }
 }
 

@@ -80,7 +80,8 @@ export class UnhealthyPods {
       const wanted = { ...unhealthyMove(pod, cluster, illForMs, recheck), wouldAvoid };
       if (mover.keeps(wanted)) continue;
       const outcome = await mover.move(wanted, signal);
-      if (outcome === 'workloadHeld') break;
+      // Those of one revision are of one controller.
+      if (outcome === 'workloadHeld' || outcome === 'controllerHeld') break;
       if (outcome === 'moved') count += 1;
       if (count === atMost) break;
       if (count >= AT_ONCE) return { count, isMore: true };
