@@ -116,7 +116,7 @@ export class MemberPods {
     const moves: WantedMove[] = [];
     // From then on a word that nothing runs there counts.
     let soonestMs = lostMs < SILENT_MS ? Math.min(SILENT_MS - lostMs, LOOK_MS) : LOOK_MS;
-    for (const pod of pods.toSorted(byImportance)) {
+    for (const pod of mover.inTurn(pods.toSorted(byUid)).toSorted(byImportance)) {
       const rest = since === undefined ? Infinity : replacedAfterMs(placed.rulesOf(pod)) - countedMs;
       const found: WantedMove[] = [];
       if (since !== undefined && rest <= 0)
@@ -178,8 +178,10 @@ function isToBeEmptied({ nodeTaints, outOfService, clusterTaints, drained }: Pla
   return nodeTaints.size + outOfService.size + clusterTaints.length + drained.size > 0;
 }
 
-function byImportance(a: Pod, b: Pod): number {
-  const [left, right] = [a.spec.priority ?? 0, b.spec.priority ?? 0];
-  if (left !== right) return right - left;
+function byUid(a: Pod, b: Pod): number {
   return (a.metadata.uid ?? '') < (b.metadata.uid ?? '') ? -1 : 1;
+}
+
+function byImportance(a: Pod, b: Pod): number {
+  return (b.spec.priority ?? 0) - (a.spec.priority ?? 0);
 }

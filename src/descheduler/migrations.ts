@@ -56,7 +56,7 @@ export interface MigrationsOptions {
     | 'whyNotTogether'
     | 'problem'
   >;
-  mover: Pick<Mover, 'read' | 'wasSent' | 'restMs' | 'keeps' | 'move' | 'whyHeld' | 'fuse'>;
+  mover: Pick<Mover, 'read' | 'wasSent' | 'restMs' | 'inTurn' | 'keeps' | 'move' | 'whyHeld' | 'fuse'>;
   stop: Pick<MovesStop, 'why'>;
   /** No pod is moved: no migration begins, or goes on. */
   dryRun: boolean;
@@ -183,7 +183,7 @@ export class Migrations {
       const notNow = this.#whyNotNow(migration, one);
       let hasBegun = step.moving > 0;
       const passedOver = new Set<string>();
-      for (const pod of isHeard && notNow === undefined ? step.moves : []) {
+      for (const pod of isHeard && notNow === undefined ? mover.inTurn(step.moves) : []) {
         if (tries === 0) break;
         const controller = controllerOrOwnKeyOf(pod);
         if (passedOver.has(controller)) continue;
