@@ -135,6 +135,35 @@ describe('a drain of a ReplicaSet that is refused every new pod', () => {
   });
 });
 
+test('a drain keeps pods of a StatefulSet after one that it waits for, and lets one go in the same round that is not Ready itself', async () => {
+  const typed = { apiVersion: 'apps/v1', kind: 'StatefulSet' };
+  const metadata = { name: 'db', namespace: 'shop' };
+  const spec = { replicas: 4, podManagementPolicy: 'OrderedReady' };
+  const { uid = '' } = room.make('/apis/apps/v1/namespaces/shop/statefulsets', { ...typed, metadata, spec }).metadata;
+  for (const [index, status] of ['True', 'False', 'True', 'False'].entries())
+    room.make(PODS, {
+      apiVersion: 'v1',
+      kind: 'Pod',
+      metadata: {
+        name: `db-${String(index)}`,
+        namespace: 'shop',
+        ownerReferences: [{ ...typed, name: 'db', uid, controller: true }],
+      },
+      spec: { nodeName: index < 2 ? 'west' : 'east', containers: [{ name: 'main' }] },
+      status: { phase: 'Running', conditions: [{ type: 'Ready', status }] },
+    });
+  await room.seen('all are known', () => {
+    const { owners } = room.process.view;
+    return owners.byUid(uid) !== undefined && cached('db-3') !== undefined;
+  });
+  await drained();
+  await look();
+  expect(room.evictions().filter((name) => name.startsWith('db'))).toEqual(['db-3']);
+  expect(room.told('DrainedPodHeld')).toEqual([
+    expect.stringMatching(/^Pod db-2: .*StatefulSet db makes its pods in order, .* \(db-1 is not Ready\)$/),
+  ]);
+});
+
 describe('a lost member', () => {
   beforeEach(async () => {
     for (const name of MEMBERS) await say(name, 'True');
