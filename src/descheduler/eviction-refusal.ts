@@ -65,7 +65,8 @@ export function isOfOnePod(error: unknown): error is ApiError {
 export function heldByHost(refusal: 'budget' | 'manyBudgets' | 'denied' | 'fails', error: unknown, pod: Pod): Held {
   const why = whyNotLetGo(refusal, error, isReady(pod) ? undefined : NOT_READY);
   const { retryAfterMs = 0 } = error instanceof ApiError ? error : {};
-  return { why, forMs: Math.max(HELD_MS[refusal], retryAfterMs), ofWorkload: true };
+  const ofWorkload = refusal === 'budget' || refusal === 'manyBudgets' || 'perhaps';
+  return { why, forMs: Math.max(HELD_MS[refusal], retryAfterMs), ofWorkload };
 }
 
 /** The API server's message does not tell whether the budget can ever allow the eviction. */
@@ -87,5 +88,6 @@ export function whyNotLetGo(
 
 /** Why a pod stays that could not be read. */
 export function heldUnread(error: ApiError): Held {
-  return { why: `the host does not say what it is now (${describeError(error)})`, forMs: REFUSED_MS, ofWorkload: true };
+  const why = `the host does not say what it is now (${describeError(error)})`;
+  return { why, forMs: REFUSED_MS, ofWorkload: 'perhaps' };
 }

@@ -3,7 +3,7 @@ import { SILENT_MS } from '../api/fencing.ts';
 import type { Pod } from '../kube/core-v1.ts';
 import type { Taint } from '../kube/taints.ts';
 import type { HandlerResult } from '../kube/workqueue.ts';
-import { ownerKeyOf } from '../kube/owner-references.ts';
+import { controllerOrOwnKeyOf, ownerKeyOf } from '../kube/owner-references.ts';
 import { lostMembers } from '../placement/lost-members.ts';
 import { drainMove, isOnDrained, whyItStaysDrained } from './drain.ts';
 import { lostMove, replacedAfterMs, whyItStaysLost } from './member-lost.ts';
@@ -41,8 +41,8 @@ type WhyItStays = (live: Pod, rules: MoveRules, member: PlacedMember) => Recheck
 export class MemberPods {
   readonly #o: MemberPodsOptions;
   /**
-   * By member, UIDs of workloads that were held, as by a disruption budget, in rounds that did little else: the next round leaves them out, so that
-   * those after them have their turn, however many they are.
+   * By member, keys of workloads and controllers that were held, as by a disruption budget, in rounds that did little else: the next round leaves them out,
+   * so that those after them have their turn, however many they are.
    */
   readonly #held = new Map<string, ReadonlySet<string>>();
 
@@ -62,16 +62,20 @@ export class MemberPods {
     let inVain = 0;
     for (const move of wanted.moves) {
       const workload = ownerKeyOf(this.#o.placed.rulesOf(move.pod).workload);
+      const controller = controllerOrOwnKeyOf(move.pod);
       // One pod of each workload says that moves are stopped: no other one is tried while it rests.
       if (stop.why !== undefined && mover.restMs(move.pod) > 0) passedOver.add(workload);
-      if (passedOver.has(workload) || mover.restMs(move.pod) > 0 || mover.keeps(move)) continue;
+      if (passedOver.has(workload) || passedOver.has(controller)) continue;
+      if (mover.restMs(move.pod) > 0 || mover.keeps(move)) continue;
       // The member may have recovered since the round began.
       if (signal.aborted || !this.#isToLeave(member)) return { requeueAfterMs: 0 };
-      if ((await mover.move(move, signal)) === 'workloadHeld') {
-        passedOver.add(workload);
+      const outcome = await mover.move(move, signal);
+      if (outcome === 'workloadHeld' || outcome === 'controllerHeld') {
+        const together = outcome === 'workloadHeld' ? workload : controller;
+        passedOver.add(together);
         // Nothing was asked of the host for a move that people have stopped: all are gone through in one round.
         if (stop.why !== undefined || mover.restMs(move.pod) <= SHORTLY_MS) continue;
-        held.add(workload);
+        held.add(together);
         inVain += 1;
       }
       tried += 1;
@@ -116,7 +120,7 @@ export class MemberPods {
     const moves: WantedMove[] = [];
     // From then on a word that nothing runs there counts.
     let soonestMs = lostMs < SILENT_MS ? Math.min(SILENT_MS - lostMs, LOOK_MS) : LOOK_MS;
-    for (const pod of pods.toSorted(byImportance)) {
+    for (const pod of mover.inTurn(pods.toSorted(byUid)).toSorted(byImportance)) {
       const rest = since === undefined ? Infinity : replacedAfterMs(placed.rulesOf(pod)) - countedMs;
       const found: WantedMove[] = [];
       if (since !== undefined && rest <= 0) found.push(lostMove(pod, name, since, recheck.lost));
@@ -164,8 +168,10 @@ function isToBeEmptied({ nodeTaints, outOfService, clusterTaints, drained }: Pla
   return nodeTaints.size + outOfService.size + clusterTaints.length + drained.size > 0;
 }
 
-function byImportance(a: Pod, b: Pod): number {
-  const [left, right] = [a.spec.priority ?? 0, b.spec.priority ?? 0];
-  if (left !== right) return right - left;
+function byUid(a: Pod, b: Pod): number {
   return (a.metadata.uid ?? '') < (b.metadata.uid ?? '') ? -1 : 1;
+}
+
+function byImportance(a: Pod, b: Pod): number {
+  return (b.spec.priority ?? 0) - (a.spec.priority ?? 0);
 }

@@ -8,6 +8,7 @@ import { jsonEqual } from '../kube/json-equal.ts';
 import { keyOf } from '../kube/object.ts';
 import type { HandlerResult } from '../kube/workqueue.ts';
 import { clusterInWords } from '../api/cluster.ts';
+import { controllerOrOwnKeyOf } from '../kube/owner-references.ts';
 import { isUnderWay, wayOf } from '../placement/migrating.ts';
 import type { PlacedPods } from '../placement/placed-pods.ts';
 import { MigratedPods, type NamedWorkload } from './migrated-pods.ts';
@@ -56,7 +57,7 @@ export interface MigrationsOptions {
     | 'whyNotTogether'
     | 'problem'
   >;
-  mover: Pick<Mover, 'read' | 'wasSent' | 'restMs' | 'keeps' | 'move' | 'whyHeld' | 'fuse'>;
+  mover: Pick<Mover, 'read' | 'wasSent' | 'restMs' | 'inTurn' | 'keeps' | 'move' | 'whyHeld' | 'fuse'>;
   stop: Pick<MovesStop, 'why'>;
   /** No pod is moved: no migration begins, or goes on. */
   dryRun: boolean;
@@ -188,12 +189,16 @@ export class Migrations {
       const isHeard = monotonic() - sight.begun >= HEARD_MS;
       const notNow = this.#whyNotNow(migration, one);
       let hasBegun = step.moving > 0;
-      for (const pod of isHeard && notNow === undefined ? step.moves : []) {
+      const passedOver = new Set<string>();
+      for (const pod of isHeard && notNow === undefined ? mover.inTurn(step.moves) : []) {
         if (tries === 0) break;
+        const controller = controllerOrOwnKeyOf(pod);
+        if (passedOver.has(controller)) continue;
         const outcome = await this.#move(migration, one, pod, signal);
         if (outcome !== 'rests') tries -= 1;
         hasBegun ||= outcome === 'moved';
         if (outcome === 'workloadHeld') break;
+        if (outcome === 'controllerHeld') passedOver.add(controller);
       }
       const isHeld = isHeard && !hasBegun && step.waiting > step.stays.length;
       const why = isHeld ? (notNow ?? this.#whyHeld(step)) : undefined;

@@ -94,10 +94,10 @@ export class MoveCheck {
       const waiting = isReady(live) ? this.#waitingInVain(live) : undefined;
       if (waiting === undefined) return { live, set };
       const why = `another pod of its workload has found no node (${waiting.metadata.name})`;
-      return { stays: { why, ofWorkload: true } };
+      return { stays: { why, ofController: true } };
     }
     const { why, isTaken } = noPlace;
-    return { stays: { why, forMs: isTaken ? TAKEN_MS : NO_PLACE_MS, ofWorkload: true } };
+    return { stays: { why, forMs: isTaken ? TAKEN_MS : NO_PLACE_MS, ofController: true } };
   }
 
   /** The ReplicaSet that makes a replacement first; undefined when the pod is evicted at once. */

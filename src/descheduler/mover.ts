@@ -68,8 +68,8 @@ export interface MoverOptions {
   monotonic: () => number;
 }
 
-/** `notWanted`: no longer to be moved. `workloadHeld`: held for a reason that applies to the whole workload. */
-export type MoveOutcome = 'moved' | 'held' | 'workloadHeld' | 'notWanted';
+/** `notWanted`: no longer to be moved. `workloadHeld`, `controllerHeld`: held for a reason that applies to the whole workload, or to all pods of its controller. */
+export type MoveOutcome = 'moved' | 'held' | 'workloadHeld' | 'controllerHeld' | 'notWanted';
 
 /**
  * Carries out what strategies want, and is the only one that begins to move pods of members. The pod is read
@@ -85,7 +85,9 @@ export class Mover {
   readonly #sent: LRUCache<string, true>;
   /** By UID, when a held pod, or one of that controller, may be tried again (monotonic ms). */
   readonly #restsUntil = new LRUCache<string, number>(atMost(REMEMBERED));
-  /** The same of one that was given back, while its member is not lost. */
+  /** By UID, when a pod was tried in vain for a reason that may be of it alone (monotonic ms). */
+  readonly #hadTurnAt = new LRUCache<string, number>(atMost(REMEMBERED));
+  /** The same as {@link #restsUntil} of one that was given back, while its member is not lost. */
   readonly #gaveBack = new LRUCache<string, number>(atMost(REMEMBERED));
   /** By UID and strategy, until when the move need not be rehearsed again (monotonic ms). Others may move the pod meanwhile, and this one, too, once it is in earnest. */
   readonly #rehearsed = new LRUCache<string, number>(atMost(REMEMBERED));
@@ -132,6 +134,12 @@ export class Mover {
   restMs(pod: Pod): number {
     const ofController = this.#restOf(controllerKeyOf(pod));
     return Math.max(this.#restOf(pod.metadata.uid), ofController, this.#gaveBackForMs(pod));
+  }
+
+  /** In the order in which they are to be tried: those that the host did not let go for reasons of their own after all others. */
+  inTurn(pods: readonly Pod[]): Pod[] {
+    const hadTurnAt = ({ metadata: { uid = '' } }: Pod): number => this.#hadTurnAt.peek(uid) ?? 0;
+    return pods.toSorted((a, b) => hadTurnAt(a) - hadTurnAt(b));
   }
 
   #restOf(key = ''): number {
@@ -271,7 +279,7 @@ export class Mover {
     if (this.#turns.isLong(key)) this.#held.record(wanted, why);
     else this.#held.keep(wanted, why);
     this.letRest(wanted.pod, TURN_MS);
-    return 'workloadHeld';
+    return 'controllerHeld';
   }
 
   /**
@@ -327,10 +335,12 @@ export class Mover {
     return 'held';
   }
 
-  #hold(wanted: WantedMove, { why, forMs = SHOWN_MS, ofWorkload }: Held): MoveOutcome {
+  #hold(wanted: WantedMove, { why, forMs = SHOWN_MS, ofWorkload, ofController }: Held): MoveOutcome {
     this.letRest(wanted.pod, forMs);
     this.#held.record(wanted, why);
-    return ofWorkload === true ? 'workloadHeld' : 'held';
+    if (ofWorkload === 'perhaps') this.#hadTurnAt.set(wanted.pod.metadata.uid ?? '', this.#o.monotonic());
+    if (ofWorkload !== undefined) return 'workloadHeld';
+    return ofController === true ? 'controllerHeld' : 'held';
   }
 }
 

@@ -1,6 +1,7 @@
 import { isFinished } from '../api/pod-phase.ts';
 import { LOCAL } from '../api/cluster-tiers.ts';
 import type { Pod } from '../kube/core-v1.ts';
+import { controllerOrOwnKeyOf } from '../kube/owner-references.ts';
 import type { HandlerResult } from '../kube/workqueue.ts';
 import { clusterInWords } from '../api/cluster.ts';
 import { NEXT_POD_WAIT_MS } from '../placement/next-pod-wait.ts';
@@ -61,14 +62,18 @@ export class RefusedInMember {
     // Nothing may be left to do but to ask again whether there is room elsewhere.
     let lookAfterMs = atMost > 0 && ready.length === refused.length ? NO_PLACE_MS : LOOK_MS;
     let left = atMost;
+    const passedOver = new Set<string>();
     for (const uid of ready) {
       if (left === 0 || signal.aborted) break;
       const found = refused.find((one) => one.uid === uid);
       if (found === undefined || mover.restMs(found.pod) > 0) continue;
+      const controller = controllerOrOwnKeyOf(found.pod);
+      if (passedOver.has(controller)) continue;
       const wanted = this.#wanted(found);
       if (mover.keeps(wanted)) continue;
       const outcome = await mover.move(wanted, signal);
       if (outcome === 'workloadHeld') break;
+      if (outcome === 'controllerHeld') passedOver.add(controller);
       if (outcome === 'moved') {
         left -= 1;
         lookAfterMs = LOOK_MS;

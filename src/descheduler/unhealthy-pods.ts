@@ -20,7 +20,7 @@ const AT_ONCE = 20;
 
 export interface UnhealthyPodsOptions {
   placed: Pick<PlacedPods, 'rulesOf' | 'clusterOf' | 'member' | 'avoided'>;
-  mover: Pick<Mover, 'restMs' | 'keeps' | 'move'>;
+  mover: Pick<Mover, 'restMs' | 'inTurn' | 'keeps' | 'move'>;
   records: Pick<MoveRecords, 'withinAnHour'>;
   ill: IllPods;
   ages: HealthAges;
@@ -72,7 +72,7 @@ export class UnhealthyPods {
     let count = 0;
     // One is told why all stay.
     const pods = atMost === 0 ? group.pods.slice(0, 1) : this.#thoseToGo(group, look);
-    for (const pod of pods) {
+    for (const pod of mover.inTurn(pods)) {
       if (signal.aborted) break;
       if (mover.restMs(pod) > 0) continue;
       const { illForMs } = ages.of(workloadKey, pod.metadata.uid ?? '');
@@ -80,7 +80,8 @@ export class UnhealthyPods {
       const wanted = { ...unhealthyMove(pod, cluster, illForMs, recheck), wouldAvoid };
       if (mover.keeps(wanted)) continue;
       const outcome = await mover.move(wanted, signal);
-      if (outcome === 'workloadHeld') break;
+      // Those of one revision are of one controller.
+      if (outcome === 'workloadHeld' || outcome === 'controllerHeld') break;
       if (outcome === 'moved') count += 1;
       if (count === atMost) break;
       if (count >= AT_ONCE) return { count, isMore: true };

@@ -93,7 +93,7 @@ test('the words of the host stand in parentheses, where they may change, and tho
   expect(heldByHost('denied', refusal(DENIED_BY_WEBHOOK), ready)).toEqual({
     why: 'the host does not let it go (cluster host: admission webhook "guard.example.com" denied the request: it is kept (403 Forbidden))',
     forMs: 15_000,
-    ofWorkload: true,
+    ofWorkload: 'perhaps',
   });
   expect(whyNotLetGo('fails', refusal(TOO_BUSY))).toBe(
     'the host fails to let it go (cluster host: Too many requests, please try again later. (429 TooManyRequests, transient))',

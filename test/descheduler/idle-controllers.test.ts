@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { Pod } from '../../src/kube/core-v1.ts';
 import type { TypedObject } from '../../src/placement/owner-chain.ts';
+import { IdleControllers } from '../../src/descheduler/idle-controllers.ts';
 import { unmadePods } from '../../src/descheduler/unmade-pods.ts';
 import { SchedulerRoom } from '../fixtures/scheduler-room.ts';
 
@@ -37,9 +38,10 @@ async function ready(which: readonly string[]): Promise<void> {
   await room.seen('they are Ready', () => which.every(isKnown));
 }
 
-async function drained(): Promise<void> {
-  room.api.edit('/api/v1/nodes/east', { spec: { taints: [{ key: 'spillway.dev/drain', effect: 'NoSchedule' }] } });
-  await room.seen('it is known', () => room.process.placed.member('east')?.drained.has('east') === true);
+async function drained(is = true): Promise<void> {
+  const taints = is ? [{ key: 'spillway.dev/drain', effect: 'NoSchedule' }] : [];
+  room.api.edit('/api/v1/nodes/east', { spec: { taints } });
+  await room.seen('it is known', () => room.process.placed.member('east')?.drained.has('east') === is);
 }
 
 async function say(name: string, status: 'True' | 'False'): Promise<void> {
@@ -98,6 +100,24 @@ describe('a drain of a ReplicaSet that is refused every new pod', () => {
     expect(room.evictions().length).toBeGreaterThan(0);
   });
 
+  test('begins not at all either where this process saw it make one a day ago, and has not looked since', async () => {
+    room.setRoom('west', 1);
+    await drained();
+    await during(30);
+    expect(room.evictions()).toHaveLength(1);
+    await drained(false);
+    await ready(await room.run(set, { east: 1 }));
+    room.now += 86_400_000;
+    room.setRoom('west', 100);
+    const [own = ''] = names.filter((name) => !room.evictions().includes(name));
+    room.endPods([own]);
+    await room.seen('it is gone', () => cached(own) === undefined);
+    await drained();
+    await during(600);
+    expect(room.evictions()).toHaveLength(1);
+    expect(room.told('DrainedPodHeld')).toContainEqual(expect.stringMatching(HELD));
+  });
+
   test('goes on while it is scaled up, as it makes pods', async () => {
     room.editSet('web-1', { spec: { replicas: 9 } });
     await room.seen('it is known', () => {
@@ -113,6 +133,35 @@ describe('a drain of a ReplicaSet that is refused every new pod', () => {
     await during(15);
     expect(room.evictions()).toHaveLength(4);
   });
+});
+
+test('a drain keeps pods of a StatefulSet after one that it waits for, and lets one go in the same round that is not Ready itself', async () => {
+  const typed = { apiVersion: 'apps/v1', kind: 'StatefulSet' };
+  const metadata = { name: 'db', namespace: 'shop' };
+  const spec = { replicas: 4, podManagementPolicy: 'OrderedReady' };
+  const { uid = '' } = room.make('/apis/apps/v1/namespaces/shop/statefulsets', { ...typed, metadata, spec }).metadata;
+  for (const [index, status] of ['True', 'False', 'True', 'False'].entries())
+    room.make(PODS, {
+      apiVersion: 'v1',
+      kind: 'Pod',
+      metadata: {
+        name: `db-${String(index)}`,
+        namespace: 'shop',
+        ownerReferences: [{ ...typed, name: 'db', uid, controller: true }],
+      },
+      spec: { nodeName: index < 2 ? 'west' : 'east', containers: [{ name: 'main' }] },
+      status: { phase: 'Running', conditions: [{ type: 'Ready', status }] },
+    });
+  await room.seen('all are known', () => {
+    const { owners } = room.process.view;
+    return owners.byUid(uid) !== undefined && cached('db-3') !== undefined;
+  });
+  await drained();
+  await look();
+  expect(room.evictions().filter((name) => name.startsWith('db'))).toEqual(['db-3']);
+  expect(room.told('DrainedPodHeld')).toEqual([
+    expect.stringMatching(/^Pod db-2: .*StatefulSet db makes its pods in order, .* \(db-1 is not Ready\)$/),
+  ]);
 });
 
 describe('a lost member', () => {
@@ -148,6 +197,88 @@ describe('a lost member', () => {
   });
 });
 
+describe('by looks alone', () => {
+  let now: number;
+  let pods: Pod[];
+  let idle: IdleControllers;
+  const as = (kind: string, replicas: number): void => {
+    const metadata = { name: 'db', uid: 'o' };
+    const db = { apiVersion: 'apps/v1', kind, metadata, spec: { replicas, podManagementPolicy: 'OrderedReady' } };
+    const placed = { workloadByKey: () => db, ofController: () => pods };
+    idle = new IdleControllers({ placed, monotonic: () => now });
+  };
+  beforeEach(() => {
+    now = 1_000_000;
+  });
+  const ownerReferences = [{ apiVersion: 'apps/v1', kind: 'Any', name: 'db', uid: 'o', controller: true }];
+  const pod = (name: string, state: 'Ready' | 'not Ready' | 'ends' = 'Ready', uid = name): Pod => ({
+    metadata: {
+      name,
+      uid,
+      ownerReferences,
+      ...(state === 'ends' ? { deletionTimestamp: '2026-01-01T00:00:00Z' } : {}),
+    },
+    spec: { containers: [] },
+    status: { conditions: [{ type: 'Ready', status: state === 'not Ready' ? 'False' : 'True' }] },
+  });
+  const whyHeld = (one: Pod): string | undefined => idle.whyNoneComes(one)?.why;
+
+  test('a pod that a controller has made counts from the last look that did not show it: it may be as old as that', () => {
+    as('ReplicaSet', 4);
+    const [a, b, c, d] = [pod('a'), pod('b'), pod('c'), pod('d')];
+    pods = [a, b, c, d];
+    expect(whyHeld(a)).toBeUndefined();
+    pods = [a, b];
+    now += 60_000;
+    expect(whyHeld(a)).toBeUndefined();
+    pods = [a, b, pod('e')];
+    now += 50_000;
+    expect(whyHeld(a)).toBeUndefined();
+    now += 11_000;
+    expect(whyHeld(a)).toContain('ReplicaSet db has fewer pods than it asks for');
+  });
+
+  describe('of a StatefulSet that makes its pods in order', () => {
+    const rest = ['db-1', 'db-2', 'db-3'].map((name) => pod(name));
+    const [one, two, three] = rest as [Pod, Pod, Pod];
+    beforeEach(() => as('StatefulSet', 4));
+
+    test('those after one that ends for days stay, from the first look of a process on', () => {
+      pods = [pod('db-0', 'ends'), ...rest];
+      const why =
+        'StatefulSet db makes its pods in order, and none in the place of this one before an earlier one is Ready (db-0 is on its way out)';
+      for (let days = 0; days < 3; days += 1) {
+        for (const each of rest) expect(whyHeld(each)).toBe(why);
+        now += 86_400_000;
+      }
+    });
+
+    test('they go for a minute after all was well, and stay until it is Ready, be it made again and again', () => {
+      pods = [pod('db-0'), ...rest];
+      expect(whyHeld(three)).toBeUndefined();
+      for (let s = 0; s <= 600; s += 20) {
+        now += 20_000;
+        pods = [pod('db-0', 'not Ready', String(Math.min(s, 300))), one, two, ...(s < 300 ? [three] : [])];
+        expect(whyHeld(two) === undefined).toBe(s < 60);
+      }
+      expect(whyHeld(two)).toMatch(/Ready \(db-0 is not Ready\)$/);
+      pods = [pod('db-0', 'Ready', '300'), one, two];
+      // The last one is missing for no longer than it can be made.
+      expect(whyHeld(two)).toContain('it is yet to be seen whether it makes others');
+      pods = [pod('db-0', 'Ready', '300'), one, two, pod('db-3', 'not Ready', 'new')];
+      now += 5_000;
+      expect(whyHeld(two)).toBeUndefined();
+    });
+
+    test('that one, those before it and those that are not Ready either go', () => {
+      const [ill, other] = [pod('db-1', 'not Ready'), pod('db-2', 'not Ready')];
+      pods = [pod('db-0'), ill, other, three];
+      for (const each of [pod('db-0'), ill, other]) expect(whyHeld(each)).toBeUndefined();
+      expect(whyHeld(three)).toContain('(db-1 is not Ready)');
+    });
+  });
+});
+
 describe('pods that a controller could make and has not', () => {
   const owner = (apiVersion: string, kind: string, spec: object = {}, more: object = {}): TypedObject =>
     ({ apiVersion, kind, metadata: { name: 'db', uid: 'o' }, spec: { replicas: 3, ...spec }, ...more }) as TypedObject;
@@ -164,15 +295,15 @@ describe('pods that a controller could make and has not', () => {
   const parallel = owner('apps/v1', 'StatefulSet', { podManagementPolicy: 'Parallel' });
   const replicaSet = owner('apps/v1', 'ReplicaSet');
 
-  test.each<[string, TypedObject, Pod[], number | undefined]>([
+  test.each<[string, TypedObject, Pod[], number | undefined, string?]>([
     ['a ReplicaSet makes others beside those that end', replicaSet, [pod('a'), pod('b', 'ends')], 2],
     ['and beside those that have failed', replicaSet, [pod('a'), pod('b', 'failed'), pod('c', 'waits')], 1],
     ['one with too many makes none', replicaSet, ['a', 'b', 'c', 'd'].map((name) => pod(name)), 0],
     ['so does a ReplicationController', owner('v1', 'ReplicationController'), [pod('a')], 2],
     ['a StatefulSet makes none of a name that there is', parallel, [pod('db-0'), pod('db-1', 'ends')], 1],
     ['in order, only those after all that are Ready', ordered, [pod('db-0'), pod('db-1')], 1],
-    ['and none after one that is not', ordered, [pod('db-0', 'waits'), pod('db-1')], 0],
-    ['nor after one that ends', ordered, [pod('db-0', 'ends'), pod('db-1')], 0],
+    ['and none after one that is not, for which it waits', ordered, [pod('db-0', 'waits'), pod('db-1')], 0, 'db-0'],
+    ['nor after one that ends', ordered, [pod('db-0'), pod('db-1', 'ends'), pod('db-2', 'ends')], 0, 'db-1'],
     ['but the one before it', ordered, [pod('db-1', 'waits'), pod('db-2')], 1],
     [
       'by the ordinals that it begins at',
@@ -189,13 +320,14 @@ describe('pods that a controller could make and has not', () => {
     ['of all there can be, in order', owner('apps/v1', 'StatefulSet', huge), [pod('db-0')], 1],
     ['of a Job nobody can tell', owner('batch/v1', 'Job', { parallelism: 3 }), [], undefined],
     ['nor of a kind that is not known', owner('example.org/v1', 'ReplicaSet'), [], undefined],
-  ])('%s', (_, controller, pods, count) => {
-    expect(unmadePods(controller, pods)).toBe(count);
+  ])('%s', (_, controller, pods, count, waitsFor) => {
+    const found = unmadePods(controller, pods);
+    expect([found?.count, found?.waitsFor?.metadata.name]).toEqual([count, waitsFor]);
   });
 
   test('one that is being deleted makes none', () => {
     const { metadata, ...rest } = replicaSet;
     const gone = { ...rest, metadata: { ...metadata, deletionTimestamp: '2026-01-01T00:00:00Z' } };
-    expect(unmadePods(gone, [])).toBe(0);
+    expect(unmadePods(gone, [])).toEqual({ count: 0 });
   });
 });

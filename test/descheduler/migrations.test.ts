@@ -158,6 +158,23 @@ describe('what fits', () => {
     expect(asked(first)).toEqual([]);
   });
 
+  test('leaves from both ReplicaSets of a roll-out at once, while replacements of each get Ready', async () => {
+    const deployment = room.api.objects.get('/apis/apps/v1/namespaces/shop/deployments/web') as unknown as TypedObject;
+    const other = await room.rollOut(deployment, 'two', '2');
+    ready(await room.run(other, { east: 4 }));
+    const hashes = [
+      ['web-1', 'one'],
+      ['web-2', 'two'],
+    ] as const;
+    for (const [name, hash] of hashes)
+      room.editSet(name, { spec: { selector: { matchLabels: { 'pod-template-hash': hash } } } });
+    const { placed } = room.process;
+    await room.seen('it is known', () => room.pods().every((pod) => placed.surgingSetOf(pod) !== undefined));
+    ask();
+    await begun();
+    expect(released().map((name) => name.slice(0, 5))).toEqual(['web-1', 'web-2']);
+  });
+
   test('is also what leads back to an earlier group of clusters than the workload lives in', async () => {
     const clusterAffinities = ['west', 'east', 'north'].map((name) => ({ affinityName: name, clusterNames: [name] }));
     room.api.edit(POLICY, { spec: { placement: { clusterAffinity: null, clusterAffinities } } });

@@ -99,6 +99,15 @@ describe('with TryNext', () => {
     }
   });
 
+  test('those of a ReplicaSet whose next pods have no place keep none of another one', async () => {
+    await refuse(4, QUOTA, { spec: { nodeSelector: { 'kubernetes.io/hostname': 'east' } } });
+    const others = await refuse(2, QUOTA, {}, await room.rollOut(deployment, 'two', '2'));
+    await whenAvoided();
+    room.now += 10_000;
+    await resync();
+    expect(room.evictions().toSorted()).toEqual(others);
+  });
+
   test('no more make way while pods of the workload have no place', async () => {
     await refuse(5);
     await whenAvoided();

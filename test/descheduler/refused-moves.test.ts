@@ -120,6 +120,20 @@ test('one that the host gives no answer about ends the round, and lets the other
   expect(room.evictions().at(-1)).toBe(first());
 });
 
+test('many pods that a policy denies leave the others of their workload their turns, and are tried again after them', async () => {
+  const { set } = await room.deploy('many', 9);
+  const many = await room.run(set, { east: 9 });
+  const denied = many.slice(0, 8);
+  fault(({ path }) => denied.some((name) => path.endsWith(`/${name}/eviction`)), DENIED_BY_POLICY);
+  const turns = (): string[] => room.evictions().filter((name) => many.includes(name));
+  for (let s = 0; s < 50; s += 5) {
+    await look();
+    room.now += 5_000;
+  }
+  // One each round, until one goes.
+  expect(turns()).toEqual([...many, ...many.slice(0, 2)]);
+});
+
 test('pods of one workload that the host takes long to refuse take their time from no others', async () => {
   room.api.fault = ({ path }) => {
     if (!web.some((name) => path.endsWith(`/${name}/eviction`))) return undefined;

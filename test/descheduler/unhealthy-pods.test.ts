@@ -472,6 +472,7 @@ describe('what is asked of a pod right before it goes', () => {
     const mover = {
       wasSent: () => false,
       restMs: () => 0,
+      inTurn: (pods: readonly Pod[]) => [...pods],
       keeps: () => false,
       move: async (move: WantedMove) =>
         await Promise.resolve(moves.push(move) > 0 ? ('held' as const) : ('notWanted' as const)),
