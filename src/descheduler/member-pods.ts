@@ -23,7 +23,7 @@ const LOOK_MS = 5_000;
 
 export interface MemberPodsOptions {
   placed: Pick<PlacedPods, 'members' | 'member' | 'inMember' | 'clusterOf' | 'rulesOf'>;
-  mover: Pick<Mover, 'asRead' | 'wasSent' | 'restMs' | 'keeps' | 'move'>;
+  mover: Pick<Mover, 'asRead' | 'wasSent' | 'restMs' | 'inTurn' | 'keeps' | 'move'>;
   /** Whether people let any move begin. */
   stop: Pick<MovesStop, 'why'>;
   /** How long a pod has been there with a taint of that virtual node, or of the member as a whole (undefined), in ms. */
