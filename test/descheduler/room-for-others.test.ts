@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, test } from 'vitest';
-import { releasedText } from '../../src/api/released.ts';
+import { asOwned, releasedText } from '../../src/api/released.ts';
 import type { ReleasedPods } from '../../src/descheduler/released-pods.ts';
 import { Releases } from '../../src/descheduler/releases.ts';
 import type { Pod } from '../../src/kube/core-v1.ts';
@@ -66,6 +66,14 @@ afterEach(async () => {
 });
 
 const known = (name: string): Pod | undefined => room.process.view.pods.get(`shop/${name}`);
+
+/** It is evicted, and ends when its member answers. */
+function ending(name: string): void {
+  const pod = room.api.objects.get(`${PODS}/${name}`) as unknown as Pod;
+  const deletionTimestamp = new Date(room.now).toISOString();
+  const metadata = { ...pod.metadata, deletionTimestamp, deletionGracePeriodSeconds: 0 };
+  room.api.put(`${PODS}/${name}`, { ...pod, metadata });
+}
 
 /** They are released as their member was lost. */
 async function wait(names: readonly string[]): Promise<void> {
@@ -176,6 +184,39 @@ describe('a quota leaves a ReplicaSet no room beside pods that wait in a lost me
   });
 });
 
+describe('a place is kept', () => {
+  const taken = /^the room elsewhere is for pods that come before it$/;
+
+  test('for the next one of the same ReplicaSet while one was told to go and no cache shows it, and not while it stays', async () => {
+    await start(2, 1);
+    const [a, b] = releases.of(ownerKeyOf(set)).map(asOwned) as [Pod, Pod];
+    const { placed } = room.process;
+    expect(placed.whyNotElsewhere(b, 'east', [], { comeBefore: 0 })).toBeUndefined();
+    expect(placed.whyNotElsewhere(b, 'east', [a], { comeBefore: 1 })?.why).toMatch(taken);
+  });
+
+  test.each([
+    ['ends', (): void => ending('web-1-1')],
+    ['is gone', (): void => room.endPods(['web-1-1'])],
+  ])('for five minutes from when one %s, however long ago it was released', async (_, end) => {
+    await start(1, 1);
+    const { set: api } = await room.deploy('api', 1);
+    const [name = ''] = await room.run(api, { north: 1 });
+    const why = (): string | undefined => room.process.placed.whyNotElsewhere(known(name) as Pod, 'north', [])?.why;
+    expect(why()).toMatch(taken);
+    room.now += 600_000;
+    expect(why()).toBeUndefined();
+    end();
+    await room.seen(
+      'it',
+      () => known('web-1-1')?.metadata.deletionTimestamp !== undefined || known('web-1-1') === undefined,
+    );
+    expect(why()).toMatch(taken);
+    room.now += 300_000;
+    expect(why()).toBeUndefined();
+  });
+});
+
 describe('a webhook refuses every pod that a ReplicaSet makes beside pods that wait in a lost member', () => {
   test('one of them goes, and the next after ten minutes, not all at once', async () => {
     await start(4, 100);
@@ -185,15 +226,10 @@ describe('a webhook refuses every pod that a ReplicaSet makes beside pods that w
   test('nor does the next one when another process sees the first one go', async () => {
     await start(4, 100);
     // It takes as long as its member does not answer.
-    const ending = releases.of(ownerKeyOf(set))[0]?.metadata.name ?? '';
-    const pod = room.api.objects.get(`${PODS}/${ending}`) as unknown as Pod;
+    const name = releases.of(ownerKeyOf(set))[0]?.metadata.name ?? '';
     room.now += 300_000;
-    const deletionTimestamp = new Date(room.now).toISOString();
-    room.api.put(`${PODS}/${ending}`, {
-      ...pod,
-      metadata: { ...pod.metadata, deletionTimestamp, deletionGracePeriodSeconds: 0 },
-    });
-    await room.seen('it is ending', () => known(ending)?.metadata.deletionTimestamp !== undefined);
+    ending(name);
+    await room.seen('it is ending', () => known(name)?.metadata.deletionTimestamp !== undefined);
     expect(await watch(900)).toEqual([600]);
   });
 });
