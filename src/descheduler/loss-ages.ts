@@ -9,7 +9,7 @@ import { isLost, lostMembers } from '../placement/lost-members.ts';
  *
  * A second clock says how long so few have been lost that pods are moved for it: when the way out of here is whole again, members are asked
  * one after the other, and those that have yet to be must not lose their pods for the time that the fault was here. That node lifecycle controller gives
- * all nodes their time anew then. No former process' pause is known, which is as well: nor is any loss, so none is older than this process.
+ * all nodes their time anew then. No former process' pause is known, which is as well: nor is any loss, so none is older than this process. Whoever goes by this clock goes by the first one, too, whatever stands on pods.
  */
 export class LossAges {
   readonly #monotonic: () => number;

@@ -8,6 +8,7 @@ import { timestamp } from '../kube/timestamps.ts';
 import type { HandlerResult } from '../kube/workqueue.ts';
 import { WrittenTimes } from '../kube/written-times.ts';
 import { ownerKeyOf } from '../kube/owner-references.ts';
+import { SEVERAL_CLUSTERS } from '../placement/folded-moves.ts';
 import {
   fewEnoughInMs,
   HOUR_MS,
@@ -77,7 +78,7 @@ export class MoveRecords {
   leftLately(workload: TypedObject, strategy: Strategy): ReadonlySet<string> {
     const now = this.#o.clock();
     const lately = this.#counted(workload).filter((one) => one.strategy === strategy && now - one.last < HOUR_MS);
-    return new Set(lately.map(({ from }) => from));
+    return new Set(lately.map(({ from }) => from).filter((from) => from !== SEVERAL_CLUSTERS));
   }
 
   add(workload: TypedObject, move: Move): void {

@@ -17,8 +17,6 @@ export interface ReleaseCase {
   readonly heal: HealStep;
   /** Released pods that share those that came in their places: those that wait stand for no others. */
   readonly count: number;
-  /** Pods that were released and are going, so that their room is not there yet. */
-  readonly makingRoom: number;
 }
 
 /** What the steps of those before it leave. */
@@ -55,9 +53,9 @@ export function releaseStep(one: ReleaseCase, left: Left): ReleaseStep {
  * relied on. While the fault is more likely here, all that wait may serve, though nobody hears of it.
  */
 function noOther(one: ReleaseCase, { room }: Left): ReleaseStep | undefined {
-  const { own, heal, makingRoom, facts } = one;
-  const isInTheWay = heal === 'lost' && own === 0 && room > makingRoom;
-  return isInTheWay && facts.lossCounts && facts.shortForMs >= SHORT_MS ? evictedOrKept(one, 'NoOther') : undefined;
+  const { pod, own, heal, facts } = one;
+  const isInTheWay = heal === 'lost' && own === 0 && room > 0 && facts.lossCounts(pod);
+  return isInTheWay && facts.mayMakeRoom && facts.shortForMs >= SHORT_MS ? evictedOrKept(one, 'NoOther') : undefined;
 }
 
 function awaitsMember({ pod, waits, heal }: ReleaseCase): ReleaseStep | undefined {

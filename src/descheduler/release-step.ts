@@ -64,16 +64,16 @@ export interface ReleaseFacts {
   /** Pods that the ReplicaSet has. */
   readonly owned: readonly Pod[];
   readonly rules: NonNullable<Failover['cluster']>;
-  /** Wall clock in ms. */
-  readonly now: number;
   /** Time since the release that this process measured (ms), not counting while the member is unreachable. */
   readonly passedMs: (pod: Pod) => number;
   /** Of one that was released as its member was lost. */
   readonly heal: (pod: Pod) => HealStep;
   /** Of one that was released while its member answered, and that is not Ready. */
   readonly stranded: (pod: Pod) => 'lost' | 'outOfService' | undefined;
-  /** Pods of lost members are moved at present, and have been since the last pause for as long as those of this ReplicaSet stay there. */
-  readonly lossCounts: boolean;
+  /** Pods of lost members are moved at present, and have been since the last pause, and its own member lost, for as long as those of this ReplicaSet stay there. */
+  readonly lossCounts: (pod: Pod) => boolean;
+  /** The ReplicaSet may have any of the room that is left to it before by now (room-left.ts). */
+  readonly mayMakeRoom: boolean;
   /** For how long the ReplicaSet has had fewer pods than it wants, in ms. */
   readonly shortForMs: number;
   /** The cluster of a node. */

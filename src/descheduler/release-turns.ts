@@ -13,20 +13,13 @@ import {
 } from './release-step.ts';
 
 /**
- * A quota counts a pod that is going until its grace period has passed once more after its end (`QuotaV1Pod`). How long it may take from then on until
- * the quota is counted anew, and the ReplicaSet, which waits ever longer, has tried again, in ms.
- */
-const FREED_MS = 600_000;
-
-/**
  * One step for each released pod of a ReplicaSet, oldest release first. A Ready one is evicted only while, without it, at least as
  * many pods are Ready as the ReplicaSet wants or, if it had fewer at the time of the release, as it had then, one in its place among them. Of those whose member answers
  * again one is given back at a time, when the ReplicaSet has no pod too many.
  */
 export function releaseSteps(facts: ReleaseFacts): ReleaseStep[] {
-  const { set, released, now } = facts;
+  const { set, released } = facts;
   const staying = released.filter(({ metadata }) => metadata.deletionTimestamp === undefined);
-  const makingRoom = released.filter((pod) => makesRoom(pod, now)).length;
   const count = staying.filter((pod) => !waitsForMember(pod)).length;
   let left = atFirst(facts);
   return staying.toSorted(byRelease).map((pod): ReleaseStep => {
@@ -36,7 +29,7 @@ export function releaseSteps(facts: ReleaseFacts): ReleaseStep[] {
     const own = isReady(pod) ? 1 : 0;
     const waits = waitsForMember(pod);
     const heal = waits ? facts.heal(pod) : ((own === 0 ? facts.stranded(pod) : undefined) ?? 'replaced');
-    const one: ReleaseCase = { pod, facts, set, own, waits, heal, count, makingRoom };
+    const one: ReleaseCase = { pod, facts, set, own, waits, heal, count };
     const step = releaseStep(one, left);
     left = after(step, one, left);
     return step;
@@ -67,13 +60,6 @@ function after(step: ReleaseStep, { own, waits }: ReleaseCase, { ready, room, re
 function whyUnwanted(pod: Pod, { replicas }: ReplicaSetFacts): EvictReason | undefined {
   if (isFinished(pod)) return 'Finished';
   return replicas === 0 ? 'NoReplicas' : undefined;
-}
-
-/** One that was released, and is going, which may take as long as its member does not answer: its ReplicaSet may not have had the time to make another one in the room that it leaves. */
-function makesRoom({ metadata }: Pod, now: number): boolean {
-  const { deletionTimestamp, deletionGracePeriodSeconds = 0 } = metadata;
-  if (deletionTimestamp === undefined) return false;
-  return !(now >= Date.parse(deletionTimestamp) + deletionGracePeriodSeconds * 1_000 + FREED_MS);
 }
 
 function waitsForMember(pod: Pod): boolean {

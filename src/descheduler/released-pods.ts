@@ -25,6 +25,7 @@ import {
   type ReleaseStep,
   type ReplicaSetFacts,
 } from './release-step.ts';
+import { type Room, RoomLeft, type SetLook } from './room-left.ts';
 import { releaseSteps } from './release-turns.ts';
 import { withWordsThatCount } from './out-of-service.ts';
 import type { Releases, Unadopted } from './releases.ts';
@@ -34,6 +35,8 @@ import { onHealOf, purgeRules } from './purge-mode.ts';
 const LOOK_MS = 5_000;
 /** The same while the ReplicaSet does not say yet that a pod is Ready (ms). */
 const BEHIND_MS = 1_000;
+/** A ReplicaSet for which none could make room is asked about anew after so long (ms). */
+const NO_ROOM_MS = 15_000;
 /** What fails may pass by itself; what has failed for so long is told (ms). */
 const FAILING_MS = 60_000;
 /** Time before a pod that was given back may be moved again (ms). */
@@ -54,6 +57,9 @@ export interface ReleasedPodsOptions extends ReleaseReportOptions, HealedPodsOpt
   clock: () => number;
 }
 
+/** None may go so that a ReplicaSet can make others. */
+const NO_ROOM: Room = { open: 0, mayGo: 0 };
+
 /** Decided by what caches say of its readiness, which may be otherwise by now. */
 const BY_READINESS: ReadonlySet<EvictReason> = new Set(['Replaced', 'TimedOut', 'NotWell', 'NoOther']);
 
@@ -65,6 +71,9 @@ export class ReleasedPods {
   readonly #o: ReleasedPodsOptions;
   readonly #healed: HealedPods;
   readonly #report: ReleaseReport;
+  readonly #room: RoomLeft;
+  /** By key of a ReplicaSet for which none could make room, until when that is not tried again, in monotonic ms. */
+  readonly #noRoomUntil = new Map<string, number>();
   /** By key, that a ReplicaSet has fewer pods than it wants. */
   readonly #short = new SinceWhen();
   /** By key of a ReplicaSet, that its rules say KeepReplacement. */
@@ -78,6 +87,7 @@ export class ReleasedPods {
     this.#o = options;
     this.#healed = new HealedPods(options);
     this.#report = new ReleaseReport(options);
+    this.#room = new RoomLeft(options);
   }
 
   /** Throws errors of the host's API; a pod that changed or disappeared meanwhile is not an error. */
@@ -85,6 +95,7 @@ export class ReleasedPods {
     const { placed, releases } = this.#o;
     if (!releases.has(setKey)) {
       this.#forgetTimes(setKey);
+      this.#room.forget(setKey);
       return undefined;
     }
     // While the host cannot be followed, one that was seen to be Ready may not be any more.
@@ -112,7 +123,7 @@ export class ReleasedPods {
     const known = placed.surgingSetOf(asOwned(first));
     const cached =
       known === undefined ? undefined : { replicas: known.replicas, ready: undefined, available: undefined };
-    const expected = this.#steps(setKey, cached);
+    const { steps: expected } = this.#steps(setKey, cached);
     for (const step of expected) {
       if (step.kind !== 'wait') continue;
       this.#fails.forget(step.pod.metadata.uid ?? '');
@@ -121,13 +132,38 @@ export class ReleasedPods {
     if (expected.every(({ kind }) => kind === 'wait')) return { requeueAfterMs: LOOK_MS };
     const live = await this.#read(first, releasedFrom(first)?.replicaSet ?? '', setKey, signal);
     if (placed.problem !== undefined) return { requeueAfterMs: LOOK_MS };
-    const steps = this.#steps(setKey, live);
-    for (const step of steps) {
+    const { steps, room } = this.#steps(setKey, live);
+    const ends = steps.filter((step) => step.kind !== 'wait');
+    for (const step of ends) {
       if (signal.aborted) break;
-      if (step.kind !== 'wait') await this.#carryOut(step, signal).catch(failed);
+      if (!isForRoom(step)) await this.#carryOut(step, signal).catch(failed);
     }
+    await this.#makeRoom(setKey, ends.filter(isForRoom), room, failed, signal);
     const isBehind = live !== undefined && live.ready < readyOf(placed.ofController(setKey));
     return { requeueAfterMs: isBehind ? BEHIND_MS : LOOK_MS };
+  }
+
+  /** As many of them as may. Where the next one that comes would have no place, none of those after it has one: all are alike. */
+  async #makeRoom(
+    setKey: string,
+    steps: readonly EndStep[],
+    { open, mayGo }: Room,
+    failed: (error: unknown) => void,
+    signal: AbortSignal,
+  ): Promise<void> {
+    let went = 0;
+    let mayRest = steps.length > 0;
+    for (const step of steps) {
+      if (signal.aborted || went >= mayGo) return;
+      const became = await this.#carryOut(step, signal, open + went).catch((error: unknown) => {
+        failed(error);
+        mayRest = false;
+        return mayBeDone(error) ? 'went' : undefined;
+      });
+      if (became === 'noPlace') break;
+      if (became === 'went') went += 1;
+    }
+    if (mayRest && went === 0) this.#noRoomUntil.set(setKey, this.#o.monotonic() + NO_ROOM_MS);
   }
 
   /** A pod is gone. */
@@ -136,7 +172,10 @@ export class ReleasedPods {
     this.#gone.forget(pod.metadata.uid ?? '');
     this.#fails.forget(pod.metadata.uid ?? '');
     const mark = releasedFrom(pod);
-    if (mark !== undefined) this.#madeRoom(keyFor(pod.metadata.namespace, mark.uid));
+    if (mark === undefined) return;
+    const setKey = keyFor(pod.metadata.namespace, mark.uid);
+    this.#madeRoom(setKey);
+    this.#room.gone(setKey, pod);
   }
 
   /** A ReplicaSet that has fewer pods than it wants has its time to make one anew. */
@@ -144,8 +183,8 @@ export class ReleasedPods {
     this.#short.countAnew(setKey, this.#o.monotonic());
   }
 
-  #steps(setKey: string, set: ReplicaSetFacts | undefined): ReleaseStep[] {
-    const { placed, releases, lostForMs, unpausedForMs, clock, monotonic } = this.#o;
+  #steps(setKey: string, set: ReplicaSetFacts | undefined): { steps: ReleaseStep[]; room: Room } {
+    const { placed, releases, lostForMs, unpausedForMs, monotonic } = this.#o;
     const released = releases.of(setKey);
     const all = placed.members();
     const members = new Map(all.map((one) => [one.name, withWordsThatCount(one, lostForMs(one.name))]));
@@ -159,7 +198,9 @@ export class ReleasedPods {
     const found = first === undefined ? undefined : placed.rulesOf(asOwned(first));
     const failover = found?.failover;
     const staysForMs = found === undefined ? Infinity : replacedAfterMs(found);
-    const lossCounts = lostMembers(all).paused === undefined && unpausedForMs() >= staysForMs;
+    const isPaused = lostMembers(all).paused !== undefined;
+    const lossCounts = (pod: Pod): boolean =>
+      !isPaused && Math.min(lostForMs(memberOf(pod)?.name ?? ''), unpausedForMs()) >= staysForMs;
     const rules = purgeRules(failover);
     const { gracePeriodSeconds } = rules;
     const onHeal = onHealOf(failover);
@@ -169,32 +210,38 @@ export class ReleasedPods {
       hasRules: first !== undefined && placed.hasRules(asOwned(first)),
     };
     const passedMs = (pod: Pod): number => releases.passedMs(pod);
-    return releaseSteps({
+    const missing = missingOf(set, owned);
+    const room = set === undefined ? NO_ROOM : this.#lookAtRoom(setKey, { released, owned, missing });
+    const steps = releaseSteps({
       set,
       released,
       owned,
       rules,
-      now: clock(),
       passedMs,
       lossCounts,
-      shortForMs: this.#short.lasting(setKey, missingOf(set, owned) > 0, monotonic()),
+      mayMakeRoom: room.mayGo > 0,
+      shortForMs: this.#short.lasting(setKey, missing > 0, monotonic()),
       heal: (pod) => {
         const member = memberOf(pod);
         const goneForMs = this.#gone.lasting(pod.metadata.uid ?? '', member === undefined, monotonic());
         return healStep(pod, { ...rulesFound, member, goneForMs, answersForMs: passedMs(pod), gracePeriodSeconds });
       },
-      stranded: (pod) => {
-        const member = memberOf(pod);
-        const isDue = lossCounts && lostForMs(member?.name ?? '') >= staysForMs;
-        return strandedStep(pod, member, failover, isDue);
-      },
+      stranded: (pod) => strandedStep(pod, memberOf(pod), failover, lossCounts(pod)),
       clusterOf: (nodeName) => placed.clusterOf(nodeName),
     });
+    return { steps, room };
+  }
+
+  /** At each look, so that it is seen who comes. */
+  #lookAtRoom(setKey: string, look: SetLook): Room {
+    const room = this.#room.look(setKey, look);
+    return (this.#noRoomUntil.get(setKey) ?? 0) > this.#o.monotonic() ? { ...room, mayGo: 0 } : room;
   }
 
   #forgetTimes(setKey: string): void {
     this.#short.forget(setKey);
     this.#keeps.forget(setKey);
+    this.#noRoomUntil.delete(setKey);
     for (const { metadata } of this.#o.releases.of(setKey)) this.#gone.forget(metadata.uid ?? '');
   }
 
@@ -230,22 +277,26 @@ export class ReleasedPods {
     }
   }
 
-  async #carryOut(step: EndStep, signal: AbortSignal): Promise<void> {
+  /** `comeBefore`: for one that makes room, how many come in the room of those before it. @returns of such a one whether it went, or why not */
+  async #carryOut(step: EndStep, signal: AbortSignal, comeBefore = 0): Promise<'went' | 'noPlace' | undefined> {
     const { host } = this.#o;
     const { namespace, name, uid } = step.pod.metadata;
     try {
       const live = await get<Pod>(host, PODS, { namespace, name }, { signal });
       const released = releasedFrom(live);
       // The caches will catch up.
-      if (live.metadata.uid !== uid || live.metadata.deletionTimestamp !== undefined || released === undefined) return;
-      if (step.kind === 'evict' && BY_READINESS.has(step.why) && isReady(live) !== isReady(step.pod)) return;
-      if (step.kind === 'evict' && step.why === 'NoOther') {
-        if (released.lost !== true && this.#toleratesLoss(live)) return;
-        const noPlace = this.#whyNoPlace(live);
+      const isThere = live.metadata.uid === uid && live.metadata.deletionTimestamp === undefined;
+      if (!isThere || released === undefined) return undefined;
+      if (step.kind === 'evict' && BY_READINESS.has(step.why) && isReady(live) !== isReady(step.pod)) return undefined;
+      if (isForRoom(step)) {
+        if (this.#toleratesLoss(live)) return undefined;
+        const noPlace = this.#whyNoPlace(live, comeBefore);
         if (noPlace !== undefined) {
           this.#report.stays(step, noPlace, 'noPlace');
-          return;
+          return 'noPlace';
         }
+        await this.#evict(live, released, step.why, signal);
+        return 'went';
       }
       if (step.kind === 'choose') {
         const chosen = await this.#healed.choose(step, live, released, signal);
@@ -262,6 +313,7 @@ export class ReleasedPods {
     } catch (error) {
       this.#failed(step, error);
     }
+    return undefined;
   }
 
   /** Whether it stays as any other pod of a lost member does for now: caches keep no tolerations. */
@@ -273,11 +325,11 @@ export class ReleasedPods {
   }
 
   /** Why the pod that would come in its room would have no place, in words. */
-  #whyNoPlace(live: Pod): string | undefined {
+  #whyNoPlace(live: Pod, comeBefore: number): string | undefined {
     const { placed, underWay } = this.#o;
     const own = asOwned(live);
     const from = placed.clusterOf(live.spec.nodeName ?? '');
-    return placed.whyNotElsewhere(own, from, underWay.sent(own), { isMissing: true })?.why;
+    return placed.whyNotElsewhere(own, from, underWay.sent(own), { comeBefore })?.why;
   }
 
   /** Throws what is not known to be refused for good, nor to pass. */
@@ -324,6 +376,11 @@ const NOBODYS =
 function isUnanswered(pod: Pod, member: PlacedMember | undefined): boolean {
   if (member === undefined) return false;
   return member.reachable === false || (releasedFrom(pod)?.lost === true && !isHealed(member));
+}
+
+/** It goes, so that its ReplicaSet can make another one. */
+function isForRoom(step: EndStep): step is EndStep & { why: 'NoOther' } {
+  return step.kind === 'evict' && step.why === 'NoOther';
 }
 
 /** The host does not do it, as far as is known for as long as nobody changes anything. */

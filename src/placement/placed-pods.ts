@@ -173,8 +173,11 @@ export interface ElsewhereQuestion {
   readonly mayStay?: boolean;
   /** Asked as if its workload avoided these, too; nothing of it is remembered. */
   readonly wouldAvoid?: readonly RefusedThere[];
-  /** Its controller lacks the pod that comes instead already, and cannot make it beside this one: it is no other one that needs a place before it. */
-  readonly isMissing?: boolean;
+  /**
+   * Its controller lacks the pod that comes instead already, and cannot make it beside this one, nor any beside others that it released: of all that
+   * it lacks so many come before that one, in the places of those that went.
+   */
+  readonly comeBefore?: number;
 }
 
 export interface PlacedPodsHandlers {

@@ -34,8 +34,10 @@ export interface ComingGroup {
 
 interface GoingPod {
   readonly pod: Pod;
-  /** In monotonic ms. */
+  /** In monotonic ms: since when it {@link ends}, or was released. */
   readonly since: number;
+  /** It is being deleted, or is gone; others are released, and that is all. */
+  readonly ends: boolean;
   readonly key: string;
 }
 
@@ -45,6 +47,13 @@ interface Going {
   readonly pods: Map<string, GoingPod>;
   /** UIDs of those that are released, and its own by their references still. */
   readonly had: Set<string>;
+}
+
+/** A pod that was released, and beside which its controller cannot make another one, nor beside others of its own. */
+export interface StuckPod {
+  readonly pod: Pod;
+  /** Of those that its controller lacks so many come before the one in its place, instead of pods that went. */
+  readonly comeBefore: number;
 }
 
 export interface ComingPodsOptions {
@@ -83,12 +92,13 @@ export class ComingPods {
   }
 
   /**
-   * `sent`: pods that were told to make way a moment ago, which the caches may not show yet. `but`: without the one that its controller has yet to
-   * make instead of this pod.
+   * `sent`: pods that were told to make way a moment ago, which the caches may not show yet. `stuck`: without those that its controller cannot
+   * make as long as others that it released stay.
    */
-  groups(sent: readonly Pod[], but?: Pod): ComingGroup[] {
+  groups(sent: readonly Pod[], stuck?: StuckPod): ComingGroup[] {
     this.#expire();
     const groups: ComingGroup[] = [];
+    const told = new Set(sent.map(({ metadata }) => metadata.uid));
     for (const [key, pods] of [...this.#waiting].slice(-MOST_GROUPS)) groups.push({ key, from: undefined, pods });
     const next = new Map<string, { from: string; pods: Map<string, ComingPod> }>();
     const add = (goingKey: string, going: Pod, since: number): void => {
@@ -100,11 +110,12 @@ export class ComingPods {
       found.pods.set(going.metadata.uid ?? '', { pod, since, until: Infinity });
     };
     for (const [controller, { pods }] of this.#going) {
-      const isOfBut = but !== undefined && controllerOrOwnKeyOf(but) === controller;
-      const missing = (this.#missing(controller) ?? 0) - (isOfBut ? 1 : 0);
+      const own = stuck !== undefined && controllerOrOwnKeyOf(stuck.pod) === controller ? stuck : undefined;
+      const missing = own?.comeBefore ?? this.#missing(controller) ?? 0;
       if (missing <= 0) continue;
       // The last ones: of a lost member, pods may end for as long as it does not answer, and have others in their places.
-      const awaited = [...pods.values()].filter((one) => this.#isAwaited(one) && !(isOfBut && isSame(one.pod, but)));
+      const goes = ({ pod, ends }: GoingPod): boolean => ends || told.has(pod.metadata.uid);
+      const awaited = [...pods.values()].filter((one) => this.#isAwaited(one) && (own === undefined || goes(one)));
       for (const one of awaited.slice(-missing)) add(one.key, one.pod, one.since);
     }
     for (const pod of sent) if (!this.#isShown(pod)) add(this.#keyOf(pod), pod, this.#o.monotonic());
@@ -128,10 +139,18 @@ export class ComingPods {
     this.#controllerOf.set(uid, controller);
     const going = this.#going.get(controller) ?? { pods: new Map(), had: new Set() };
     this.#going.set(controller, going);
-    const since = going.pods.get(uid)?.since ?? this.#o.monotonic();
-    going.pods.set(uid, { pod: owned, since, key: this.#keyOf(owned) });
+    this.#goes(going, { pod: owned, key: this.#keyOf(owned), ends: pod.metadata.deletionTimestamp !== undefined });
     if (isActive(pod) && controllerOf(pod) !== undefined) going.had.add(uid);
     else going.had.delete(uid);
+  }
+
+  /** One that was released some time ago, and ends now, is waited for anew. */
+  #goes({ pods }: Going, one: Omit<GoingPod, 'since'>): void {
+    const { uid = '' } = one.pod.metadata;
+    const before = pods.get(uid);
+    const hasBegun = before?.ends !== one.ends;
+    if (hasBegun) pods.delete(uid);
+    pods.set(uid, { ...one, since: hasBegun ? this.#o.monotonic() : before.since });
   }
 
   #setWaiting(uid: string, pod: Pod | undefined): void {
@@ -172,7 +191,9 @@ export class ComingPods {
     this.#setWaiting(uid, undefined);
     const controller = this.#controllerOf.get(uid);
     const going = controller === undefined ? undefined : this.#going.get(controller);
-    if (controller === undefined || going?.pods.has(uid) !== true) return;
+    const known = going?.pods.get(uid);
+    if (controller === undefined || going === undefined || known === undefined) return;
+    this.#goes(going, { ...known, ends: true });
     going.had.delete(uid);
     this.#gone.set(uid, { controller, uid }, this.#o.monotonic() + NEXT_POD_WAIT_MS);
     this.#expire();
@@ -217,9 +238,11 @@ export class ComingPods {
     return !isThere && missing <= (going?.size ?? 0);
   }
 
-  /** Not one that should be gone long ago: in a member that does not answer pods may end for days. */
+  /**
+   * Not one that should be gone long ago: in a member that does not answer pods may end for days. Nor one that was released long ago: something
+   * keeps its controller from making another one beside it.
+   */
   #isAwaited({ pod: { metadata }, since }: GoingPod): boolean {
-    if (metadata.deletionTimestamp === undefined) return true;
     const graceMs = (metadata.deletionGracePeriodSeconds ?? 0) * 1000;
     return this.#o.monotonic() - since < graceMs + NEXT_POD_WAIT_MS;
   }
@@ -230,8 +253,4 @@ export class ComingPods {
     if (shape === undefined) this.#shapes.set(containers, (shape = this.#shapesSeen += 1));
     return `${controllerOrOwnKeyOf(pod)} ${revisionOf(pod) ?? ''} ${String(shape)} ${nodeName}`;
   }
-}
-
-function isSame(a: Pod, b: Pod): boolean {
-  return a.metadata.uid === b.metadata.uid;
 }

@@ -30,6 +30,7 @@ import type {
 } from '../placement/placed-pods.ts';
 import { refusalInWords } from '../placement/placement-refusal.ts';
 import { successorOf } from '../placement/refused-pod.ts';
+import type { StuckPod } from './coming-pods.ts';
 import type { HostView } from './host-view.ts';
 import { memberRefusal, showsRefusal } from './member-refusals.ts';
 import type { MigrationCache } from './migration-cache.ts';
@@ -224,12 +225,12 @@ export class HostPlacedPods implements PlacedPods {
   /** Asked as a scheduler would ask about the pod that comes instead, beside all that need a place before it. */
   whyNotElsewhere(live: Pod, from: string, sent: readonly Pod[], more: ElsewhereQuestion = {}): NoPlace | undefined {
     const { view, workloads, clock } = this.#o;
-    const { mayStay = false, wouldAvoid = [], isMissing = false } = more;
-    const but = isMissing ? live : undefined;
+    const { mayStay = false, wouldAvoid = [], comeBefore } = more;
+    const stuck = comeBefore === undefined ? undefined : { pod: live, comeBefore };
     const next = nextPod(live, view);
     if ('unknown' in next) return { why: next.unknown, isTaken: false };
     const { chain, chosen } = view.selectionOf(next);
-    if (chosen === undefined) return this.#whyNotWithoutRules(next, from, { sent, but, mayStay });
+    if (chosen === undefined) return this.#whyNotWithoutRules(next, from, { sent, stuck, mayStay });
     const avoided = wouldAvoid.reduce(
       (all, refusal) => avoid(all, refusal, clock(), avoidedForMs(chosen)),
       workloads.avoided(workloadOf(chain).object),
@@ -246,17 +247,17 @@ export class HostPlacedPods implements PlacedPods {
       return fit === undefined || !hasRoom(fit.room.fits) ? [] : [[cluster, fit] as const];
     });
     if (fits.length === 0) return { why: 'it is not known whether there is room elsewhere', isTaken: true };
-    return this.#whyTaken(fits, sent, but);
+    return this.#whyTaken(fits, sent, stuck);
   }
 
   /** Undefined: one of the clusters, which would take it, has room for it beside those that come. */
   #whyTaken(
     fits: readonly (readonly [string, MemberFit])[],
     sent: readonly Pod[],
-    but: Pod | undefined,
+    stuck: StuckPod | undefined,
   ): NoPlace | undefined {
     const { beside } = this.#o;
-    const groups = beside.comingGroups(sent, but);
+    const groups = beside.comingGroups(sent, stuck);
     let isSoon = false;
     for (const [cluster, fit] of fits) {
       const left = beside.left(cluster, fit, groups);
@@ -282,7 +283,7 @@ export class HostPlacedPods implements PlacedPods {
   #whyNotWithoutRules(
     next: Pod,
     from: string,
-    { sent, but, mayStay }: { sent: readonly Pod[]; but: Pod | undefined; mayStay: boolean },
+    { sent, stuck, mayStay }: { sent: readonly Pod[]; stuck: StuckPod | undefined; mayStay: boolean },
   ): NoPlace | undefined {
     const { view, questions, clock } = this.#o;
     const now = clock();
@@ -302,7 +303,7 @@ export class HostPlacedPods implements PlacedPods {
       const { impossible, why } = fit.room;
       others.push(`${name}: ${impossible ?? why ?? 'it is not known whether there is room'}`);
     }
-    return fits.length === 0 ? notNow(others) : this.#whyTaken(fits, sent, but);
+    return fits.length === 0 ? notNow(others) : this.#whyTaken(fits, sent, stuck);
   }
 
   migration(key: string): WorkloadMigration | undefined {

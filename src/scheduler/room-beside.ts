@@ -2,7 +2,7 @@ import type { Pod } from '../kube/core-v1.ts';
 import { nextPlace } from '../placement/next-place.ts';
 import type { FitRequest } from '../capacity/fit-request.ts';
 import type { VirtualNodeCapacity } from '../capacity/virtual-node-capacity.ts';
-import type { ComingGroup, ComingPod, ComingPods } from './coming-pods.ts';
+import type { ComingGroup, ComingPod, ComingPods, StuckPod } from './coming-pods.ts';
 import type { HostView } from './host-view.ts';
 import { type CapacityOf, MANY, type MemberFit } from './member-fit.ts';
 import { whyPodWouldLeave } from './node-demands.ts';
@@ -53,9 +53,9 @@ export class RoomBeside {
     this.#o = options;
   }
 
-  /** `sent`: pods that were told to make way a moment ago. `but`: without the one that is missing already in the place of this pod. */
-  comingGroups(sent: readonly Pod[], but?: Pod): ComingGroup[] {
-    return this.#o.coming.groups(sent, but);
+  /** `sent`: pods that were told to make way a moment ago. */
+  comingGroups(sent: readonly Pod[], stuck?: StuckPod): ComingGroup[] {
+    return this.#o.coming.groups(sent, stuck);
   }
 
   /** `fit`: room for the pod in question there, as if nobody else came. */

@@ -869,6 +869,15 @@ describe('lost', () => {
     expect([...records.leftLately(deployment, 'MemberLost')].slice(0, 2)).toEqual(['west', 'east']);
   });
 
+  test('moves that were told together, for want of room, name no cluster that pods left', () => {
+    const { records } = room.process;
+    const moves = 65;
+    for (let index = 0; index < moves; index += 1)
+      records.add(deployment, { strategy: 'MemberLost', from: `east-${String(index)}`, pod: 'p', message: '' });
+    expect(records.withinAnHour(deployment)).toBe(moves);
+    expect([...records.leftLately(deployment, 'MemberLost')]).toEqual([]);
+  });
+
   test('a dry run moves nothing, and tells what would be, again after twenty minutes', async () => {
     room.dryRun = true;
     await room.restart();

@@ -151,6 +151,7 @@ test('of a member that is lost one stays where the one that its ReplicaSet lacks
     ),
   ]);
   room.setRoom('local', 1);
+  room.now += 15_000;
   await look();
   expect([evictions(), givenBack()]).toEqual([1, 0]);
   // That place is promised: nobody else gets it.
@@ -190,7 +191,8 @@ test.each([
   room.now += 60 * MINUTE - 1_000;
   await look();
   expect(evictions()).toBe(0);
-  room.now += 1_000;
+  // It is asked about each 15 s.
+  room.now += 15_000;
   await look();
   expect(evictions()).toBe(after);
 });

@@ -111,11 +111,11 @@ describe('what becomes of released pods', () => {
       released: [],
       owned: [],
       rules: RULES,
-      now: NOW,
       passedMs,
       heal: () => 'replaced',
       stranded: () => undefined,
-      lossCounts: true,
+      lossCounts: () => true,
+      mayMakeRoom: true,
       shortForMs: 0,
       clusterOf: (nodeName) => nodeName,
       ...of,
@@ -278,11 +278,9 @@ describe('what becomes of released pods', () => {
       'its member is lost by now, and one makes room already',
       {
         owned: owned(2),
-        released: [
-          out('a', 10, 3, NOT_READY, { deletionTimestamp: new Date(NOW).toISOString() }),
-          out('b', 5, 3, NOT_READY),
-        ],
+        released: [out('b', 5, 3, NOT_READY)],
         stranded: () => 'lost',
+        mayMakeRoom: false,
         shortForMs: 60_000,
       },
       ['b wait 595000'],
@@ -322,12 +320,6 @@ describe('what becomes of pods whose member was lost', () => {
     });
     return on('east', pod(name, status, { annotations: { 'spillway.dev/released': mark }, ...made(1) }));
   };
-  /** Evicted; its grace period, in s, ends then. */
-  const going = (name: string, at: number, deletionGracePeriodSeconds = 0): Pod => {
-    const { metadata, ...rest } = lost(name);
-    const deletionTimestamp = new Date(at).toISOString();
-    return { ...rest, metadata: { ...metadata, deletionTimestamp, deletionGracePeriodSeconds } };
-  };
   const came = (name: string, status: Pod['status'] = READY, second = 5): Pod =>
     on('west', pod(name, status, made(second)));
   const steps = (of: Partial<Parameters<typeof releaseSteps>[0]>): string[] =>
@@ -336,11 +328,11 @@ describe('what becomes of pods whose member was lost', () => {
       released: [],
       owned: [],
       rules: RULES,
-      now: NOW,
       passedMs: () => 3_600_000,
       heal: () => 'choose',
       stranded: () => undefined,
-      lossCounts: true,
+      lossCounts: () => true,
+      mayMakeRoom: true,
       shortForMs: 0,
       clusterOf: (nodeName) => nodeName,
       ...of,
@@ -382,7 +374,7 @@ describe('what becomes of pods whose member was lost', () => {
         owned: [came('x')],
         released: [lost('a', NOT_READY)],
         heal: () => 'lost',
-        lossCounts: false,
+        lossCounts: () => false,
         shortForMs: 3_600_000,
       },
       ['a wait'],
@@ -391,51 +383,23 @@ describe('what becomes of pods whose member was lost', () => {
       'its member does not answer, and one that waited is making room already',
       {
         owned: [came('x')],
-        released: [going('a', NOW), lost('b', NOT_READY)],
+        released: [lost('b', NOT_READY)],
         heal: () => 'lost',
+        mayMakeRoom: false,
         shortForMs: 3_600_000,
       },
       ['b wait'],
     ],
     [
-      'its member does not answer, and a quota counts one that waited until its grace period has passed twice',
+      'its member does not answer, and has not for as long as others stay in one that is lost',
       {
         owned: [came('x')],
-        released: [going('a', NOW - 3_600_000 - 599_999, 3_600), lost('b', NOT_READY)],
+        released: [lost('a', NOT_READY), lost('b', NOT_READY)],
         heal: () => 'lost',
+        lossCounts: ({ metadata }) => metadata.name === 'b',
         shortForMs: 3_600_000,
       },
-      ['b wait'],
-    ],
-    [
-      'its member does not answer, and no quota has counted one that waited for long',
-      {
-        owned: [came('x')],
-        released: [going('a', NOW - 3_600_000 - 600_000, 3_600), lost('b', NOT_READY)],
-        heal: () => 'lost',
-        shortForMs: 3_600_000,
-      },
-      ['b evict NoOther'],
-    ],
-    [
-      'its member does not answer, one that waited is making room, and two are missing',
-      {
-        owned: [],
-        released: [going('a', NOW), lost('b', NOT_READY), lost('c', NOT_READY)],
-        heal: () => 'lost',
-        shortForMs: 60_000,
-      },
-      ['b evict NoOther', 'c wait'],
-    ],
-    [
-      'its member does not answer, and somebody else took the room that one made long ago',
-      {
-        owned: [came('x')],
-        released: [going('a', NOW - 600_000), lost('b', NOT_READY), lost('c', NOT_READY)],
-        heal: () => 'lost',
-        shortForMs: 60_000,
-      },
-      ['b evict NoOther', 'c wait'],
+      ['a wait', 'b evict NoOther'],
     ],
     [
       'it is not Ready again, and others are',

@@ -1,0 +1,265 @@
+import { afterEach, describe, expect, test } from 'vitest';
+import { asOwned, releasedText } from '../../src/api/released.ts';
+import type { ReleasedPods } from '../../src/descheduler/released-pods.ts';
+import { Releases } from '../../src/descheduler/releases.ts';
+import type { Pod } from '../../src/kube/core-v1.ts';
+import { ownerKeyOf } from '../../src/kube/owner-references.ts';
+import type { TypedObject } from '../../src/placement/owner-chain.ts';
+import { releasedPodsIn } from '../fixtures/released-pods.ts';
+import { SchedulerRoom } from '../fixtures/scheduler-room.ts';
+
+/** Pods of ReplicaSet web-1 wait in east, which is lost (onHeal: KeepOriginal), and it makes none beside them. */
+let room: SchedulerRoom;
+let releases: Releases;
+let ends: ReleasedPods;
+let set: TypedObject;
+let unfollow: () => void;
+const PODS = '/api/v1/namespaces/shop/pods';
+const POLICY = '/apis/spillway.dev/v1alpha1/namespaces/shop/placementpolicies/p';
+const { signal } = new AbortController();
+
+/** `slots`: room in west; there is none elsewhere. */
+async function start(count: number, slots: number): Promise<void> {
+  room = await SchedulerRoom.start(['east', 'west', 'north']);
+  ({ set } = await room.deploy('web', count));
+  room.editSet('web-1', { spec: { replicas: count, selector: { matchLabels: { 'pod-template-hash': 'one' } } } });
+  const names = await room.run(set, { east: count });
+  room.place('p', {});
+  room.api.edit(POLICY, {
+    spec: {
+      ...(room.api.objects.get(POLICY)?.['spec'] as object),
+      failover: { onMemberLost: { onHeal: 'KeepOriginal' } },
+    },
+  });
+  const { policies } = room.process.view;
+  await room.seen('the policy', () => policies.get('shop/p')?.policy?.spec.failover !== undefined);
+  for (const name of ['local', 'north']) room.setRoom(name, 0);
+  room.setRoom('west', slots);
+  begin();
+  for (const name of ['west', 'north']) await answers(true, name);
+  await answers(false, 'east');
+  await wait(names);
+}
+
+/** A process begins to end released pods. */
+function begin(): void {
+  releases = new Releases(() => room.now);
+  ends = releasedPodsIn(room, releases);
+  const { placed, mover } = room.process;
+  unfollow = placed.follow({
+    podCame: (pod) => {
+      releases.seen(pod);
+      mover.underWay.came(pod);
+    },
+    podChanged: (pod) => releases.seen(pod),
+    podGone: (pod) => {
+      releases.forget(pod);
+      ends.gone(pod);
+    },
+    membersChanged: () => undefined,
+    rulesChanged: () => undefined,
+  });
+}
+afterEach(async () => {
+  unfollow();
+  await room.close();
+});
+
+const known = (name: string): Pod | undefined => room.process.view.pods.get(`shop/${name}`);
+
+/** It is evicted, and ends when its member answers. */
+function ending(name: string): void {
+  const pod = room.api.objects.get(`${PODS}/${name}`) as unknown as Pod;
+  const deletionTimestamp = new Date(room.now).toISOString();
+  const metadata = { ...pod.metadata, deletionTimestamp, deletionGracePeriodSeconds: 0 };
+  room.api.put(`${PODS}/${name}`, { ...pod, metadata });
+}
+
+/** They are released as their member was lost. */
+async function wait(names: readonly string[]): Promise<void> {
+  const at = new Date(room.now).toISOString().replace('.000Z', 'Z');
+  const { uid = '' } = set.metadata;
+  const mark = releasedText({ hash: 'one', replicaSet: 'web-1', uid, at, ready: names.length, lost: true });
+  for (const name of names)
+    room.api.edit(`${PODS}/${name}`, {
+      metadata: {
+        labels: { 'pod-template-hash': null },
+        annotations: { 'spillway.dev/released': mark },
+        ownerReferences: null,
+      },
+      status: { phase: 'Running', conditions: [{ type: 'Ready', status: 'False' }] },
+    });
+  await room.seen('they are released', () => releases.of(ownerKeyOf(set)).length === names.length);
+}
+
+async function answers(yes: boolean, member: string): Promise<void> {
+  const lastTransitionTime = new Date(room.now).toISOString();
+  const condition = yes ? { status: 'True', reason: 'Ready' } : { status: 'False', reason: 'Timeout' };
+  const conditions = ['Ready', 'Reachable'].map((type) => ({ type, message: '', lastTransitionTime, ...condition }));
+  room.editMember(member, { status: { conditions } });
+  await room.seen('the member', () => room.process.placed.member(member)?.reachable === yes);
+}
+
+/** A look each 5 s for so many s, with what happens after each. @returns how many s after the first one pods were evicted, one number for each */
+async function watch(forSeconds: number, then: (evicted: number) => Promise<void> | void = () => undefined) {
+  const at: number[] = [];
+  for (let second = 0; second <= forSeconds; second += 5) {
+    const before = room.evictions().length;
+    await ends.bringUpToDate(ownerKeyOf(set), signal);
+    const names = room.evictions().slice(before);
+    await room.seen('they are gone', () => names.every((name) => known(name) === undefined));
+    at.push(...names.map(() => second));
+    await then(names.length);
+    room.now += 5_000;
+  }
+  return at;
+}
+
+describe('a quota leaves a ReplicaSet no room beside pods that wait in a lost member', () => {
+  test.each([1, 2, 3, 4])('and there is a place for %i of four: as many go, one by one', async (slots) => {
+    await start(4, slots);
+    let left = slots;
+    const at = await watch(3_600, async (evicted) => {
+      // It makes one for each that goes.
+      left -= evicted;
+      room.setRoom('west', left);
+      if (evicted > 0) await room.run(set, { west: evicted });
+    });
+    expect(at).toHaveLength(slots);
+    expect(at[0]).toBe(300);
+  });
+
+  test('and others come: those after them go as many at once as came', async () => {
+    await start(8, 100);
+    const at = await watch(900, async (evicted) => {
+      if (evicted > 0) await room.run(set, { west: evicted });
+    });
+    const [first = 0] = at;
+    const times = [...new Set(at)];
+    expect([first, ...times.map((time) => at.filter((one) => one === time).length)]).toEqual([300, 1, 1, 2, 4]);
+  });
+
+  test('and there is no place, or fewer than all: the host is not asked about each all the time', async () => {
+    await start(50, 0);
+    await watch(300);
+    const before = room.api.seen.length;
+    await watch(55);
+    const reads = room.api.seen.slice(before).filter(({ method }) => method === 'GET');
+    // The ReplicaSet, and the first of them.
+    expect(reads.length).toBeLessThanOrEqual(8);
+    expect([room.evictions(), room.told('ReleasedPodStays')]).toEqual([
+      [],
+      [expect.stringMatching(/it cannot be ended: no other cluster takes it now/)],
+    ]);
+  });
+
+  test('one that is kept by what is said of it alone keeps no other one', async () => {
+    await start(2, 100);
+    const [first] = releases.of(ownerKeyOf(set));
+    const tolerations = [{ key: 'spillway.dev/member-unreachable', operator: 'Exists', effect: 'NoExecute' }];
+    room.api.edit(`${PODS}/${first?.metadata.name ?? ''}`, { spec: { tolerations } });
+    await watch(300);
+    expect(room.evictions()).toEqual([expect.not.stringMatching(new RegExp(`^${first?.metadata.name ?? ''}$`))]);
+  });
+
+  test('their places are kept from pods of others for five minutes', async () => {
+    await start(4, 3);
+    const { set: api } = await room.deploy('api', 1);
+    const [other = ''] = await room.run(api, { north: 1 });
+    const conditions = [{ type: 'Ready', status: 'True' }];
+    room.api.edit(`${PODS}/${other}`, { status: { phase: 'Running', conditions } });
+    room.api.edit('/api/v1/nodes/north', { spec: { taints: [{ key: 'spillway.dev/drain', effect: 'NoSchedule' }] } });
+    const { placed, members } = room.process;
+    await room.seen('the drain', () => placed.member('north')?.drained.has('north') === true);
+    for (let second = 0; second < 300; second += 5) {
+      await members.bringUpToDate('north', signal);
+      room.now += 5_000;
+    }
+    expect(room.evictions()).toEqual([]);
+    for (let second = 0; second < 30; second += 5) {
+      await members.bringUpToDate('north', signal);
+      room.now += 5_000;
+    }
+    expect(room.evictions()).toEqual([other]);
+  });
+});
+
+describe('a place is kept', () => {
+  const taken = /^the room elsewhere is for pods that come before it$/;
+
+  test('for the next one of the same ReplicaSet while one was told to go and no cache shows it, and not while it stays', async () => {
+    await start(2, 1);
+    const [a, b] = releases.of(ownerKeyOf(set)).map(asOwned) as [Pod, Pod];
+    const { placed } = room.process;
+    expect(placed.whyNotElsewhere(b, 'east', [], { comeBefore: 0 })).toBeUndefined();
+    expect(placed.whyNotElsewhere(b, 'east', [a], { comeBefore: 1 })?.why).toMatch(taken);
+  });
+
+  test.each([
+    ['ends', (): void => ending('web-1-1')],
+    ['is gone', (): void => room.endPods(['web-1-1'])],
+  ])('for five minutes from when one %s, however long ago it was released', async (_, end) => {
+    await start(1, 1);
+    const { set: api } = await room.deploy('api', 1);
+    const [name = ''] = await room.run(api, { north: 1 });
+    const why = (): string | undefined => room.process.placed.whyNotElsewhere(known(name) as Pod, 'north', [])?.why;
+    expect(why()).toMatch(taken);
+    room.now += 600_000;
+    expect(why()).toBeUndefined();
+    end();
+    await room.seen(
+      'it',
+      () => known('web-1-1')?.metadata.deletionTimestamp !== undefined || known('web-1-1') === undefined,
+    );
+    expect(why()).toMatch(taken);
+    room.now += 300_000;
+    expect(why()).toBeUndefined();
+  });
+});
+
+describe('a webhook refuses every pod that a ReplicaSet makes beside pods that wait in a lost member', () => {
+  test('one of them goes, and the next after ten minutes, not all at once', async () => {
+    await start(4, 100);
+    expect(await watch(1_000)).toEqual([300, 900]);
+  });
+
+  test('nor does the next one when another process sees the first one go', async () => {
+    await start(4, 100);
+    // It takes as long as its member does not answer.
+    const name = releases.of(ownerKeyOf(set))[0]?.metadata.name ?? '';
+    room.now += 300_000;
+    ending(name);
+    await room.seen('it is ending', () => known(name)?.metadata.deletionTimestamp !== undefined);
+    expect(await watch(900)).toEqual([600]);
+  });
+});
+
+describe('pods that wait in a lost member stay for onMemberLost.after', () => {
+  test.each([
+    ['the process that saw it', false],
+    ['one that begins then', true],
+  ])('since the fault is not on this side any more, for %s', async (_, isAnother) => {
+    await start(1, 9);
+    for (const name of ['west', 'north']) await answers(false, name);
+    expect(await watch(1_800)).toEqual([]);
+    for (const name of ['west', 'north']) await answers(true, name);
+    if (isAnother) {
+      unfollow();
+      const pods = releases.of(ownerKeyOf(set));
+      begin();
+      for (const pod of pods) releases.seen(pod);
+    }
+    const [first = 0] = await watch(600);
+    expect(first).toBeGreaterThanOrEqual(295);
+  });
+
+  test('since it fell silent again, though it answered for a moment', async () => {
+    await start(1, 0);
+    await watch(600);
+    await answers(true, 'east');
+    room.setRoom('west', 9);
+    expect(await watch(60)).toEqual([]);
+    await answers(false, 'east');
+    expect(await watch(600)).toEqual([300]);
+  });
+});
