@@ -53,11 +53,11 @@ const run = async (...words: string[]): Promise<number> =>
 const writes = (): object[] => api.seen.filter(({ method }) => method !== 'GET');
 
 it.each([
-  [['drain', 'esat'], 'there is no member esat: there are east, west\nfix: did you mean east or west?'],
+  [['drain', 'esat'], 'there is no member esat: there are east, west\nfix: did you mean east?'],
   [['cordon', 'east', 'wset'], 'there is no member wset: there are east, west\nfix: did you mean west?'],
   [['uncordon', 'moon'], 'there is no member moon: there are east, west'],
-  [['clusters', 'esat'], 'there is no member esat: there are east, west\nfix: did you mean east or west?'],
-  [['leave', 'esat'], 'there is no member esat: there are east, west\nfix: did you mean east or west?'],
+  [['clusters', 'esat'], 'there is no member esat: there are east, west\nfix: did you mean east?'],
+  [['leave', 'esat'], 'there is no member esat: there are east, west\nfix: did you mean east?'],
   [
     ['drain', 'west-gpu'],
     'there is no member west-gpu: there are east, west\n' +

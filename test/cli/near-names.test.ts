@@ -4,7 +4,7 @@ import { didYouMean, nearNames } from '../../src/cli/near-names.ts';
 const MEMBERS = ['east', 'west', 'east-gpu', 'frankfurt', 'frankfurt-2'];
 
 test.each<[string, string[]]>([
-  ['esat', ['east', 'west']],
+  ['esat', ['east']],
   ['eas', ['east']],
   ['easst', ['east']],
   ['wast', ['east', 'west']],
