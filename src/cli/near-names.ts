@@ -30,5 +30,5 @@ function edits(word: string, name: string): number {
 }
 
 function lettersOf(name: string): string {
-  return [...name].toSorted().join('');
+  return name.split('').toSorted().join('');
 }

@@ -1,14 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { expect, it } from 'vitest';
 import { type Fault, FAULTS } from '../../hack/fault-matrix.ts';
-import {
-  type FaultRow,
-  faultRows,
-  faultsPage,
-  faultTable,
-  rowsOfPage,
-  wholeMatrix,
-} from '../../hack/faults-page.ts';
+import { type FaultRow, faultRows, faultsPage, faultTable, rowsOfPage, wholeMatrix } from '../../hack/faults-page.ts';
 import { namedTest } from '../../hack/shown-faults.ts';
 
 const row = { id: 'F12', what: 'watches answer 410', result: 'fine', figures: '0 writes | none' };
