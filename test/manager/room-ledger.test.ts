@@ -268,8 +268,9 @@ describe('what the host has left on a virtual node is the room that is left in t
 
   it('and the fit test finds as much, where headroom and caps count', () => {
     const { virtual, request } = world({ ...CAP, host: [hostPod('p', { cpu: '3' })], policies: true });
-    // As the member counts: 1 of 4, and 1 for each more.
-    expect(virtual.slots(request(hostPod('x', { cpu: '3' })), 9)).toBe(3);
+    // As the member counts: 1 of 4. The next one finds the 3 that it asks for in the host, and leaves 2.
+    expect(virtual.slots(request(hostPod('x', { cpu: '3' })), 9)).toBe(1);
+    expect(virtual.slots(request(hostPod('x', { cpu: '1' })), 9)).toBe(3);
   });
 
   it('and nothing is left of pods when nobody tells of them any more', () => {
