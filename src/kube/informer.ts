@@ -111,6 +111,11 @@ export class Informer<T extends KubeObject> {
     }
   }
 
+  /** See {@link Reflector.retryNow}. */
+  retryNow(): void {
+    this.#reflector.retryNow();
+  }
+
   /** A complete, trusted state has been cached and told to the handlers. Stays true. */
   get hasSynced(): boolean {
     return this.#synced;

@@ -12,6 +12,8 @@ export interface ReflectorTimings extends HistoryTimings {
   quietSeconds: readonly [number, number];
   /** The same for a watch that must prove at once that it delivers. */
   proofSeconds: number;
+  /** The same right after the server was seen to answer again: what waits for the end of an outage waits for this, too. */
+  againSeconds: number;
   /** Until the answer to a watch request must have begun. */
   startMs: number;
   /** Until a page of a list must be complete. */
@@ -30,6 +32,7 @@ export const DEFAULT_TIMINGS: ReflectorTimings = {
   busySeconds: [300, 600],
   quietSeconds: [30, 36],
   proofSeconds: 5,
+  againSeconds: 1,
   startMs: 15_000,
   pageMs: 60_000,
   backoffBaseMs: 500,
@@ -48,7 +51,7 @@ export const DEFAULT_TIMINGS: ReflectorTimings = {
 export const CAUGHT_UP_MS = DEFAULT_TIMINGS.silenceMs + DEFAULT_TIMINGS.startMs + DEFAULT_TIMINGS.proofSeconds * 1_000;
 
 /**
- * An outage counts as so many failures, however long it is: 2 to 6 s after its end watches go on. So does what comes right after it, as
+ * An outage counts as so many failures, however long it is: 2 to 6 s after its end watches go on, where nobody sees that end before. So does what comes right after it, as
  * from an API server that refuses everybody until it knows the rights.
  */
 const MAX_FAILURES_OF_OUTAGE = 4;
@@ -90,13 +93,16 @@ function backoffMs(timings: ReflectorTimings, failures: number, random: number):
   return Math.min(timings.backoffMaxMs, doubled) * (0.5 + random);
 }
 
-/** How a watch is expected to go: it brings events, it brings none, or it must prove that it can. */
-export type Pace = 'busy' | 'quiet' | 'proof';
+/** How a watch is expected to go: it brings events, it brings none, or it must prove that it can, right after an outage as soon as may be. */
+export type Pace = 'busy' | 'quiet' | 'proof' | 'again';
 
 /** timeoutSeconds for the next watch. `random` is in [0, 1). */
 export function watchSeconds(timings: ReflectorTimings, pace: Pace, random: number): number {
   if (pace === 'proof') {
     return timings.proofSeconds;
+  }
+  if (pace === 'again') {
+    return timings.againSeconds;
   }
   const [low, high] = pace === 'quiet' ? timings.quietSeconds : timings.busySeconds;
   return Math.round(low + (high - low) * random);

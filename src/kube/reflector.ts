@@ -1,6 +1,7 @@
 import { setMaxListeners } from 'node:events';
 import type { Logger } from 'pino';
 import { malformed, type Where } from './response-body.ts';
+import { childSignal, type ChildSignal } from './child-signal.ts';
 import type { KubeClient } from './client.ts';
 import { monotonic } from './clock.ts';
 import { DistrustError } from './distrust-error.ts';
@@ -85,6 +86,12 @@ export class Reflector<T extends KubeObject> {
   readonly #labels: { cluster: string; resource: string };
   /** Where the next watch starts; undefined: list first. */
   #resume: string | undefined;
+  /** Of the try that is made, and of the rest after it. */
+  #turn: ChildSignal | undefined;
+  /** Tries in a row that failed, as far as they count. */
+  #failures = 0;
+  /** The server had forgotten where the last one was to begin. */
+  #forgotten = false;
   readonly #history: SeenHistory;
   readonly #intake: ReflectorIntake<T>;
   /** The last watch ended in order and brought neither event nor bookmark. */
@@ -136,45 +143,59 @@ export class Reflector<T extends KubeObject> {
   /** Ends only with the signal. */
   async run(signal: AbortSignal): Promise<void> {
     setMaxListeners(0, signal);
-    let failures = 0;
-    let forgotten = false;
     while (!signal.aborted) {
-      this.#delivered = false;
-      const lists = this.#lists;
-      let error: unknown;
-      try {
-        // A first list takes nothing away.
-        if (failures > 0 || (this.#resume === undefined && this.#lists > 0)) await this.#o.client.confirmCluster();
-        if (this.#resume === undefined && !this.#mayStreamLists()) {
-          await this.#listPages(signal);
-        } else if (await this.#isPlaceUnreached(signal)) {
-          this.#resume = undefined;
-          continue;
-        }
-        this.#ended(await this.#watch(signal));
-      } catch (e) {
-        error = e;
-      }
-      this.#intake.dropList();
-      if (signal.aborted) {
+      const turn = childSignal(signal);
+      this.#turn = turn;
+      await this.#try(turn.signal);
+      turn.release();
+    }
+  }
+
+  /**
+   * Where the last try failed, makes the next one now, in the place of one that may wait for its answer, and asks for a proof within a second:
+   * somebody saw that the server answers again.
+   */
+  retryNow(): void {
+    if (this.#failures === 0 || this.#delivered) return;
+    this.#pace = 'again';
+    this.#turn?.abort();
+  }
+
+  /** One list or watch, and the rest after it where it failed. */
+  async #try(signal: AbortSignal): Promise<void> {
+    this.#delivered = false;
+    const lists = this.#lists;
+    let error: unknown;
+    try {
+      // A first list takes nothing away.
+      if (this.#failures > 0 || (this.#resume === undefined && this.#lists > 0)) await this.#o.client.confirmCluster();
+      if (this.#resume === undefined && !this.#mayStreamLists()) {
+        await this.#listPages(signal);
+      } else if (await this.#isPlaceUnreached(signal)) {
+        this.#resume = undefined;
         return;
       }
-      if (this.#delivered && !(error instanceof DistrustError)) {
-        failures = 0;
-      } else if (this.#lists > lists) {
-        failures = Math.min(failures, MAX_FAILURES_BESIDE_LISTS);
-      }
-      const before = forgotten;
-      forgotten = isGone(error);
-      if (error === undefined) continue;
-      failures = countFailure(failures, error);
-      this.#note(error, failures);
-      // A forgotten resourceVersion is nobody's fault, and common after an outage: unless it happens twice in a row
-      // there is nothing to wait for.
-      const isForgotten = forgotten && !before;
-      const state = { error, failures, isForgotten, isInDoubt: this.#history.inDoubt };
-      await pause(retryMs(this.#timings, state, this.#random), signal);
+      this.#ended(await this.#watch(signal));
+    } catch (e) {
+      error = e;
     }
+    this.#intake.dropList();
+    if (signal.aborted) return;
+    if (this.#delivered && !(error instanceof DistrustError)) {
+      this.#failures = 0;
+    } else if (this.#lists > lists) {
+      this.#failures = Math.min(this.#failures, MAX_FAILURES_BESIDE_LISTS);
+    }
+    const before = this.#forgotten;
+    this.#forgotten = isGone(error);
+    if (error === undefined) return;
+    this.#failures = countFailure(this.#failures, error);
+    this.#note(error, this.#failures);
+    // A forgotten resourceVersion is nobody's fault, and common after an outage: unless it happens twice in a row
+    // there is nothing to wait for.
+    const isForgotten = this.#forgotten && !before;
+    const state = { error, failures: this.#failures, isForgotten, isInDoubt: this.#history.inDoubt };
+    await pause(retryMs(this.#timings, state, this.#random), signal);
   }
 
   /** Watches say nothing; whether that is because they start from where the cluster has not come yet. */
@@ -313,7 +334,7 @@ export class Reflector<T extends KubeObject> {
       this.#pace = round.events > 0 ? 'busy' : 'quiet';
       return 'closed';
     }
-    if (this.#pace === 'proof' && !round.proved) {
+    if ((this.#pace === 'proof' || this.#pace === 'again') && !round.proved) {
       this.#resume = undefined;
       throw new TransportError({ ...this.#where, kind: 'timeout', detail: 'watches deliver nothing; listing again' });
     }

@@ -12,7 +12,7 @@ import type { Informer } from '../kube/informer.ts';
 import { pause, systemTimers } from '../kube/timers.ts';
 import type { Timers } from '../kube/timers.ts';
 import { ClusterIdentity, IDENTITY_NAMESPACE, readIdentity } from './cluster-identity.ts';
-import { MemberCaches, type MemberCachesOptions } from './member-caches.ts';
+import { MemberCaches, type MemberCachesOptions, WATCH_STALE } from './member-caches.ts';
 import { memberGuard, observerGuard } from './member-guard.ts';
 import type { MemberMetrics } from './member-metrics.ts';
 import { probeFailure } from './probe-failure.ts';
@@ -25,6 +25,8 @@ import { Silence } from './silence.ts';
 const VERSION_AGE_MS = 300_000;
 /** So long the probe keeps its connection: it leads to where the address led when it was made. */
 const PROBE_CONNECTION_MS = 60_000;
+/** Between two probes of a member that is out of reach, at the most (ms): what waits for its return waits no longer than for the caches, and the cost is a small request. */
+const OUT_PERIOD_MS = 2_000;
 /** User agent of a connection that can only read. */
 export const OBSERVER_AGENT = 'spillway-observer';
 
@@ -72,6 +74,8 @@ export class MemberConnection {
   readonly #share: CacheShare;
   readonly #listeners = new Set<() => void>();
   #wake = new AbortController();
+  /** The last probe was answered; before the first one nobody knows otherwise. */
+  #answered = true;
   #reachability: Reachability = NOT_PROBED;
   #foundSince: number | undefined;
   readonly #silence = new Silence();
@@ -239,10 +243,19 @@ export class MemberConnection {
       // Not by the wall clock: one that is set back would put the next probe off for as long.
       const started = monotonic();
       await this.#probe(signal);
-      const rest = this.#o.probe().periodSeconds * 1000 - (monotonic() - started);
+      const rest = this.#periodMs() - (monotonic() - started);
       if (!signal.aborted) await pause(Math.max(0, rest), wake.signal, this.#timers);
       signal.removeEventListener('abort', stop);
     }
+  }
+
+  #periodMs(): number {
+    const periodMs = this.#o.probe().periodSeconds * 1000;
+    const { reachable, against, failure } = this.#reachability;
+    const isOut = reachable === false && against === 0 && failure !== undefined;
+    return isOut && (mayBeLost(failure.reason) || failure.reason === WATCH_STALE)
+      ? Math.min(periodMs, OUT_PERIOD_MS)
+      : periodMs;
   }
 
   async #probe(signal: AbortSignal): Promise<void> {
@@ -261,12 +274,14 @@ export class MemberConnection {
       answered = true;
       // At once: what waits to be written to another cluster may not wait for what else is asked here.
       this.#observe(identity);
+      if (!this.#answered) this.caches.retryNow();
       failure = this.caches.failure;
       await this.#readVersion({ ...options, retry: false });
     } catch (error) {
       if (signal.aborted) return;
       if (!answered) failure = probeFailure(error);
     }
+    this.#answered = answered;
     const { metrics, name } = this.#o;
     metrics?.probeSeconds.observe({ member: name }, (monotonic() - began) / 1000);
     metrics?.probes.inc({ member: name, result: failure?.reason ?? 'ok' });

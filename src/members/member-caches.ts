@@ -10,6 +10,8 @@ import { LIMIT_RANGES, NAMESPACES, NODES, PODS, RESOURCE_QUOTAS } from '../kube/
 import { nodeProjection, podProjection } from './pod-projection.ts';
 import type { ProbeFailure } from './reachability.ts';
 
+/** The member answers, and its watches do not go on. */
+export const WATCH_STALE = 'WatchStale';
 /** A cache whose watch has shown no life for longer is as good as a failed probe, in ms. */
 const STALE_MS = 120_000;
 /** Longest wait between tries to read the member's state, in ms: pods wait for it when the member comes back. */
@@ -94,7 +96,7 @@ export class MemberCaches {
       if (cache.hasSynced && seconds * 1000 > STALE_MS) {
         const why = cache.problem === undefined ? '' : `: ${cache.problem}`;
         return {
-          reason: 'WatchStale',
+          reason: WATCH_STALE,
           message: `The member answers, but nothing has been heard of its ${what} for ${String(seconds)} s${why}. It is tried again by itself.`,
         };
       }
@@ -102,12 +104,17 @@ export class MemberCaches {
     return undefined;
   }
 
+  /** The member answers again: what failed while it did not is tried at once. */
+  retryNow(): void {
+    for (const cache of this.#all) cache.retryNow();
+  }
+
   /** Follows the member until the signal aborts. */
   async run(signal: AbortSignal): Promise<void> {
     await Promise.all(this.#all.map(async (cache) => await cache.run(signal)));
   }
 
-  get #all(): readonly Pick<Informer<Pod>, 'limit' | 'leftOut' | 'run'>[] {
+  get #all(): readonly Pick<Informer<Pod>, 'limit' | 'leftOut' | 'retryNow' | 'run'>[] {
     return [this.pods, this.nodes, this.namespaces, this.quotas, this.limitRanges];
   }
 }

@@ -407,6 +407,38 @@ describe.each([
     expect(starting.hits).toBe(1);
   });
 
+  it.each([
+    ['it rests', false],
+    ['it waits for an answer that never comes', true],
+  ])('goes on at once when somebody sees that the server answers again, while %s', async (_, hangs) => {
+    const followed = await synced({ timings: { backoffBaseMs: 60_000, backoffMaxMs: 60_000, startMs: 60_000 } });
+    // Of a watch that works it is no news.
+    followed.informer.retryNow();
+    proxy.resetConnections();
+    await eventually(
+      () => followed.informer.problem !== undefined,
+      () => followed.log,
+      5_000,
+    );
+    if (hangs) {
+      const hang = proxy.inject({ kind: 'hang' }, isWatch, 1);
+      followed.informer.retryNow();
+      await hang.hit();
+    }
+    server.put('unseen');
+    const watches = (): ProxiedRequest[] => proxy.seen.filter(isWatch);
+    const before = watches().length;
+    followed.informer.retryNow();
+    await converged(followed, 10_000);
+    expect(watches()[before]?.query.get('timeoutSeconds')).toBe('1');
+    await eventually(
+      () => watches().length > before + 1,
+      () => watches(),
+      10_000,
+    );
+    expect(watches()[before + 1]?.query.get('timeoutSeconds')).not.toBe('1');
+  });
+
   it('starts when the API server comes late', async () => {
     const rule = proxy.inject({ kind: 'reset', when: 'before' });
     const followed = start();

@@ -5,6 +5,7 @@ import { startKwok } from '../../hack/kwok.ts';
 import { waitForNode, waitReady } from '../../hack/spillway.ts';
 import { until } from '../../hack/until.ts';
 import { HOST_LABEL } from '../../src/api/marks.ts';
+import type { Node } from '../../src/kube/core-v1.ts';
 import {
   eventsOf,
   type Fields,
@@ -17,6 +18,7 @@ import {
   pod,
   podsOf,
   podSpec,
+  read,
   readPod,
   shell,
   untilGone,
@@ -25,8 +27,10 @@ import {
 } from '../fixtures/live-pods.ts';
 import { startTopology, type Topology } from '../fixtures/topology.ts';
 
-/** Longer than twenty tries with backoff take. */
-const OUTAGE_MS = 100_000;
+/** Longer than twenty tries with backoff take, and than watches that were not heard of count as current. */
+const OUTAGE_MS = 130_000;
+/** From the end of an outage to that of our taints. */
+const OPEN_MS = 5_000;
 
 /** What shows only after minutes. */
 let topology: Topology;
@@ -40,9 +44,17 @@ beforeAll(async () => {
   topology = await startTopology({ members: [{ name: 'east', kwok: { nodes: 2, prefix: 'east' }, cluster }] });
   host = topology.host;
   east = topology.member('east').cluster;
+  // As it is unless somebody says otherwise.
+  const probe = { periodSeconds: 10 };
+  await host.kubectl(['patch', 'membercluster', 'east', '--type=merge', '-p', JSON.stringify({ spec: { probe } })]);
   await startKwok(host, { nodes: 1, prefix: 'local' });
 });
 afterAll(() => topology?.close());
+
+async function ownTaints(): Promise<string[]> {
+  const node = await read<Node>(host, '/api/v1/nodes/east');
+  return (node?.spec?.taints ?? []).map(({ key }) => key).filter((key) => key.startsWith('spillway.dev/member-'));
+}
 
 test('nothing that was asked for during a long outage of a member is forgotten', async () => {
   const ns = await newNamespace(host, 'outage');
@@ -68,11 +80,17 @@ test('nothing that was asked for during a long outage of a member is forgotten',
     );
   }
   await sleep(OUTAGE_MS - (Date.now() - began));
+  expect(await ownTaints()).toHaveLength(1);
   const pods = await podsOf(host, ns);
   expect(pods).toHaveLength(11);
   for (const { metadata, status } of pods) expect(['Pending', 'Running'], metadata.name).toContain(status?.phase);
   server.restart();
   await east.whenReady();
+  const back = Date.now();
+  await until('its virtual node takes pods again', async () => (await ownTaints()).length === 0, { timeoutMs: 30_000 });
+  const openMs = Date.now() - back;
+  console.info(`our taint was gone ${String(openMs)} ms after the member was ready again`);
+  expect(openMs).toBeLessThan(OPEN_MS);
   await until(
     'all that was asked for has been passed on',
     async () => {

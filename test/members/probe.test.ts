@@ -12,7 +12,7 @@ afterEach(async () => {
 });
 
 /** A member that answers the probe with 503, or not at all, whenever it is told to, and the tries that it has seen. */
-async function connect(fails: (attempt: number) => boolean | 'silent', uid = 'pinned') {
+async function connect(fails: (attempt: number) => boolean | 'silent', uid = 'pinned', periodSeconds = 0.1) {
   let tries = 0;
   const server = await startHttpServer((req, res) => {
     if (req.url?.endsWith('/kube-system') !== true) {
@@ -29,7 +29,7 @@ async function connect(fails: (attempt: number) => boolean | 'silent', uid = 'pi
       sendJson(res, 200, { apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'kube-system', uid } });
     }
   });
-  const probe = { periodSeconds: 0.1, timeoutSeconds: 5, failureThreshold: 2, successThreshold: 1 };
+  const probe = { periodSeconds, timeoutSeconds: 5, failureThreshold: 2, successThreshold: 1 };
   const usable = staticAccess({ endpoint: { server: server.url } });
   const access = RotatingAccess.of(usable);
   const connection = memberConnection(server.url, { access, probe: () => ({ ...probe, podsUnreadyAfterSeconds: 60 }) });
@@ -70,6 +70,28 @@ test('a member that refuses all of them does not', async () => {
   await until('it is reachable', () => connection.reachable());
   await until('it is unreachable', () => !connection.reachable());
   expect(connection.reachability.failure?.message).toContain('too busy');
+});
+
+test('a member that is out of reach is asked more often than else, and one that answers is not', async () => {
+  let how: boolean | 'silent' = false;
+  const { connection, tries } = await connect(() => how, 'pinned', 60);
+  await until('it is reachable', () => connection.reachable());
+  how = 'silent';
+  connection.poke();
+  await until('one probe has failed', () => connection.reachability.against === 1);
+  connection.poke();
+  await until('it is unreachable', () => !connection.reachable());
+  const before = tries();
+  const again = vi.spyOn(connection.caches, 'retryNow');
+  await until('it is asked again by itself', () => tries() > before + 1, { signal: AbortSignal.timeout(10_000) });
+  expect(again).not.toHaveBeenCalled();
+  how = false;
+  await until('it is reachable', () => connection.reachable(), { signal: AbortSignal.timeout(10_000) });
+  expect(again).toHaveBeenCalledOnce();
+  const after = tries();
+  connection.poke();
+  await until('it was asked once more', () => tries() === after + 1);
+  expect(again).toHaveBeenCalledOnce();
 });
 
 test('a member is silent from its first bad probe on, and one good probe ends that', async () => {
