@@ -116,7 +116,12 @@ const times = (value: number, description: string) =>
 
 const probe = z
   .object({
-    periodSeconds: seconds(1, 3600, 10, 'Time between two probes of the API server of the member; while it is out of reach 2 s at the most.'),
+    periodSeconds: seconds(
+      1,
+      3600,
+      10,
+      'Time between two probes of the API server of the member; while it is out of reach 2 s at the most.',
+    ),
     timeoutSeconds: seconds(1, 300, 5, 'A probe without an answer in this time has failed.'),
     failureThreshold: times(3, 'Failed probes in a row that make the member unreachable.'),
     successThreshold: times(1, 'Good probes in a row that make it reachable again.'),

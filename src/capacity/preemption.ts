@@ -8,15 +8,7 @@ import type { NodeTable } from './node-table.ts';
 import type { PodCounts } from './pod-counts.ts';
 import type { HeldPod, PlacedPod } from './pods-on-nodes.ts';
 import type { Reservations } from './reservations.ts';
-import {
-  type Candidate,
-  compareVictims,
-  type Grant,
-  type RoomWithout,
-  together,
-  type Victims,
-  victimsAmong,
-} from './victims.ts';
+import { type Candidate, compareVictims, type Grant, type RoomWithout, type Victims, victimsAmong } from './victims.ts';
 import { type Amounts, NOTHING } from '../kube/amounts.ts';
 
 export interface PreemptionOptions {
@@ -81,44 +73,59 @@ export class Preemption {
   ): Victims | undefined {
     const { virtualNode, hostCount = NOTHING } = admitted.request;
     const there = this.#find(virtualNode, candidates);
-    const allowance = new Allowance(admitted.requests, left);
+    const inMember = new Allowance(admitted.requests, left);
     const forHost = new Allowance(hostCount, hostRoom);
+    const inBoth = new InAll([inMember, forHost]);
     const leaving = this.#leavingBeside(there);
     for (const pod of leaving) {
-      if (virtualNodeOf(pod.source, this.#o.hostId) !== virtualNode) continue;
-      allowance.take(pod);
-      forHost.take(pod);
+      if (virtualNodeOf(pod.source, this.#o.hostId) === virtualNode) inBoth.take(pod);
     }
-    const inMember = this.#inMember(admitted, there, allowance, leaving);
-    return inMember === undefined ? undefined : besides(inMember, there, forHost);
+    if (this.#someNodeFits(admitted)) return victimsAmong<Removable>(there, inBoth);
+    const { table, shapes } = this.#o;
+    const shape = shapes.of(admitted.parts, admitted.shapeKey);
+    const leavingRows = byRow(leaving, ({ row }) => row);
+    const found = this.#onOneNode(admitted, there, new RoomOnRow(table, shape, new InAll([inMember])), leavingRows);
+    if (found === undefined || forHost.fitsWithout(found.victims.pods)) return found?.victims;
+    // Others, too, wherever they are: the host's scheduler would not let it there beside them.
+    const room = new RoomOnRow(table, shape, inBoth);
+    const more = this.#onRow(found.row, there, room, leavingRows);
+    return more !== undefined && this.#mayJoin(found.row, admitted, more) ? more : undefined;
   }
 
-  /** So that it fits on one node there. */
-  #inMember(
+  /** Those whose leaving lets it onto the node where least is lost. */
+  #onOneNode(
     admitted: AdmittedRequest,
     there: readonly Removable[],
-    allowance: Allowance,
-    leaving: readonly HeldPod[],
-  ): Found | undefined {
-    if (this.#someNodeFits(admitted)) return victimsAmong<Removable>(there, allowance);
-    const { table, shapes } = this.#o;
-    const room = new RoomOnRow(table, shapes.of(admitted.parts, admitted.shapeKey), allowance);
-    const leavingRows = byRow(leaving, ({ row }) => row);
-    let best: Found | undefined;
+    room: RoomOnRow,
+    leavingRows: ReadonlyMap<number, readonly HeldPod[]>,
+  ): { row: number; victims: Found } | undefined {
+    let best: { row: number; victims: Found } | undefined;
     let helped = 0;
     for (const [row, onRow] of byRow(there, ({ placed }) => placed.row)) {
-      const fromRow = leavingRows.get(row) ?? [];
-      for (const pod of fromRow) table.lift(row, pod);
-      room.row = row;
-      const victims = victimsAmong<Removable>(onRow, room);
-      for (const pod of fromRow) table.putBack(row, pod);
+      const victims = this.#onRow(row, onRow, room, leavingRows);
       if (victims === undefined) continue;
-      const isBetter = best === undefined || compareVictims(victims, best) < 0;
-      if (isBetter && this.#mayJoin(row, admitted, victims)) best = victims;
+      const isBetter = best === undefined || compareVictims(victims, best.victims) < 0;
+      if (isBetter && this.#mayJoin(row, admitted, victims)) best = { row, victims };
       helped += 1;
       if (helped === ENOUGH_NODES) break;
     }
     return best;
+  }
+
+  /** Those of the candidates whose leaving lets it onto that node, without those that leave it for others already. */
+  #onRow(
+    row: number,
+    candidates: readonly Removable[],
+    room: RoomOnRow,
+    leavingRows: ReadonlyMap<number, readonly HeldPod[]>,
+  ): Found | undefined {
+    const { table } = this.#o;
+    const leaving = leavingRows.get(row) ?? [];
+    for (const pod of leaving) table.lift(row, pod);
+    room.row = row;
+    const victims = victimsAmong<Removable>(candidates, room);
+    for (const pod of leaving) table.putBack(row, pod);
+    return victims;
   }
 
   /** Those of the candidates that hold room behind the virtual node, and are not on their way out of it. */
@@ -159,29 +166,21 @@ export class Preemption {
   /** Whether inter-pod constraints let the pod onto the row once these are gone. */
   #mayJoin(row: number, { parts, request }: AdmittedRequest, { pods }: Found): boolean {
     const { table, podCounts } = this.#o;
-    for (const { placed } of pods) podCounts.remove(placed);
+    const gone = pods.filter(({ placed }) => placed.row === row);
+    for (const { placed } of gone) podCounts.remove(placed);
     const check = interPodCheck(request.interPod, parts.choice, podCounts, table);
     const may = check?.(row) === undefined;
-    for (const { placed } of pods) podCounts.add(placed);
+    for (const { placed } of gone) podCounts.add(placed);
     return may;
   }
 }
 
 type Found = Victims<Removable>;
 
-/** These and, where the host's scheduler would not let the pod there beside all others, more of them, wherever they are. */
-function besides(found: Found, there: readonly Removable[], forHost: Allowance): Found | undefined {
-  for (const one of found.pods) forHost.take(one);
-  if (forHost.fits()) return found;
-  const others = there.filter((one) => !found.pods.includes(one));
-  const more = victimsAmong<Removable>(others, forHost);
-  return more === undefined ? undefined : together(found, more);
-}
-
 type WithRequests = Pick<Removable, 'requests'>;
 
-/** What headroom and caps leave while some pods are out. */
-class Allowance implements RoomWithout<Removable> {
+/** What headroom and caps, or the counting of the host, leave while some pods are out. */
+class Allowance {
   readonly #requests: Amounts;
   readonly #left: Map<string, bigint>;
 
@@ -202,36 +201,64 @@ class Allowance implements RoomWithout<Removable> {
     return whyOverAllowance(this.#requests, this.#left) === undefined;
   }
 
+  fitsWithout(pods: readonly WithRequests[]): boolean {
+    for (const pod of pods) this.take(pod);
+    const fits = this.fits();
+    for (const pod of pods) this.putBack(pod);
+    return fits;
+  }
+
   #add(requests: Amounts, times: 1n | -1n): void {
     for (const [name, before] of this.#left) this.#left.set(name, before + times * (requests.get(name) ?? 0n));
   }
 }
 
-/** Room on one row after the other. */
-class RoomOnRow implements RoomWithout<Removable> {
-  readonly #table: NodeTable;
-  readonly #shape: FitShape;
-  readonly #allowance: Allowance;
-  row = 0;
+/** Room in each of them. */
+class InAll implements RoomWithout<Removable> {
+  readonly #allowances: readonly Allowance[];
 
-  constructor(table: NodeTable, shape: FitShape, allowance: Allowance) {
-    this.#table = table;
-    this.#shape = shape;
-    this.#allowance = allowance;
+  constructor(allowances: readonly Allowance[]) {
+    this.#allowances = allowances;
   }
 
-  take(one: Removable): void {
-    this.#table.lift(this.row, one.placed);
-    this.#allowance.take(one);
+  take(one: WithRequests): void {
+    for (const allowance of this.#allowances) allowance.take(one);
   }
 
-  putBack(one: Removable): void {
-    this.#table.putBack(this.row, one.placed);
-    this.#allowance.putBack(one);
+  putBack(one: WithRequests): void {
+    for (const allowance of this.#allowances) allowance.putBack(one);
   }
 
   fits(): boolean {
-    return this.#shape.wouldFit(this.row) && this.#allowance.fits();
+    return this.#allowances.every((allowance) => allowance.fits());
+  }
+}
+
+/** Room on one row after the other; what pods on other rows leave counts where all rows do. */
+class RoomOnRow implements RoomWithout<Removable> {
+  readonly #table: NodeTable;
+  readonly #shape: FitShape;
+  readonly #beside: InAll;
+  row = 0;
+
+  constructor(table: NodeTable, shape: FitShape, beside: InAll) {
+    this.#table = table;
+    this.#shape = shape;
+    this.#beside = beside;
+  }
+
+  take(one: Removable): void {
+    if (one.placed.row === this.row) this.#table.lift(this.row, one.placed);
+    this.#beside.take(one);
+  }
+
+  putBack(one: Removable): void {
+    if (one.placed.row === this.row) this.#table.putBack(this.row, one.placed);
+    this.#beside.putBack(one);
+  }
+
+  fits(): boolean {
+    return this.#shape.wouldFit(this.row) && this.#beside.fits();
   }
 }
 

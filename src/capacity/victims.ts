@@ -59,15 +59,6 @@ export function victimsAmong<C extends Candidate>(
   return { pods: pods.toSorted(compareImportance), violations: pods.filter((one) => safe.has(one)).length };
 }
 
-/** Both, as one. */
-export function together<C extends Candidate>(one: Victims<C>, other: Victims<C>): Victims<C> {
-  if (other.pods.length === 0) return one;
-  return {
-    pods: [...one.pods, ...other.pods].toSorted(compareImportance),
-    violations: one.violations + other.violations,
-  };
-}
-
 /** The same with nothing to sort or to count: on most nodes there is but one, and there are many nodes. */
 function victimAlone<C extends Candidate>(one: C, room: RoomWithout<C>): Victims<C> | undefined {
   room.take(one);

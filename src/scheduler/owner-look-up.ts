@@ -56,6 +56,16 @@ export class OwnerLookUp {
     });
   }
 
+  /** Another cluster that answers in its place has none of its owners. */
+  async #isHost(): Promise<boolean> {
+    try {
+      await this.#host.confirmCluster();
+      return true;
+    } catch {
+      return false;
+    }
+  }
+
   /** Undefined: the host does not say. Never rejects. */
   async #isThere(
     resource: Resource,
@@ -68,12 +78,10 @@ export class OwnerLookUp {
       const signal = AbortSignal.timeout(TIMEOUT_MS);
       const { items } = await list(this.#host, resource, { namespace, fieldSelector, signal });
       if (items.some(({ metadata }) => metadata.uid === uid)) return true;
-      // Another cluster that answers in the place of the host has none of its owners.
-      await this.#host.confirmCluster();
-      return false;
+      return (await this.#isHost()) ? false : undefined;
     } catch (error) {
-      // A question that no API server can answer is about nothing that is there.
-      return error instanceof ApiError && error.code === 400 ? false : undefined;
+      // A question that the host can never answer is about nothing that is there.
+      return error instanceof ApiError && error.code === 400 && (await this.#isHost()) ? false : undefined;
     }
   }
 }

@@ -20,8 +20,15 @@ export function slotsTaken(by: FitRequest, slot: FitRequest): number | undefined
   if (by.key === slot.key) return 1;
   if ([by, slot].some(({ interPod: { antiAffinity, spread } }) => antiAffinity.length + spread.length > 0))
     return undefined;
+  if (mayEndAll(by, slot)) return undefined;
   const taken = timesIn(by.requests, slot.requests);
   return by.namespace === slot.namespace ? Math.max(taken, timesIn(usageOf(by), usageOf(slot))) : taken;
+}
+
+/** It takes of a resource of which pods like the second take nothing, and ask for some in the host. */
+function mayEndAll(by: FitRequest, { hostCount, requests }: FitRequest): boolean {
+  const isTaken = (of: Amounts, name: string): boolean => (of.get(name) ?? 0n) > 0n;
+  return [...(hostCount?.keys() ?? [])].some((name) => isTaken(by.requests, name) && !isTaken(requests, name));
 }
 
 /** How many of the slots are touched, where only what they ask for counts. */

@@ -5,6 +5,7 @@ import { fitRequestOf, type FitRequest } from '../../src/capacity/fit-request.ts
 import { withHostCount } from '../../src/capacity/host-count.ts';
 import { MemberCapacity } from '../../src/capacity/member-capacity.ts';
 import type { ResourceList } from '../../src/kube/core-v1.ts';
+import { slotsTaken } from '../../src/scheduler/slots-taken.ts';
 import { memberNode, memberPod, poolOf } from '../fixtures/member-nodes.ts';
 
 /** Two nodes of 8 cores each. */
@@ -42,6 +43,17 @@ it('lets so many there as come one after the other, each of which takes what its
   expect(capacity.slots(request({ cpu: '500m' }, { cpu: '16' }), 100)).toBe(1);
   capacity.reserve('before', request({ cpu: '1' }, { cpu: '1' }));
   expect(capacity.slots(request({ cpu: '1' }, { cpu: '3' }), 100)).toBe(13);
+});
+
+it('may take all places at once, of a pod whose copy asks for nothing of what the host counts', () => {
+  const capacity = member();
+  const none = request({ memory: '1Mi' }, { cpu: '3', memory: '1Mi' });
+  const other = request({ cpu: '6' }, { cpu: '6' });
+  expect(capacity.slots(none, 10)).toBe(10);
+  for (const uid of ['a', 'b']) capacity.reserve(uid, request({ cpu: '7' }, { cpu: '7' }));
+  expect(capacity.slots(none, 10)).toBe(0);
+  expect(slotsTaken(other, none)).toBeUndefined();
+  expect(slotsTaken(other, request({ cpu: '2' }, { cpu: '3' }))).toBe(3);
 });
 
 it('is nothing of its own where the copy asks for as much, or where only the mark of the extender is more', () => {

@@ -67,6 +67,27 @@ test('leave as many as the host counts, where that is more than the member count
   expect(capacity.fits(lowered('2')).fits).toBe(true);
 });
 
+test('are none more than are needed, where the host counts more, and budgets count once for all of them', () => {
+  const capacity = member(['a']);
+  for (const [uid, cpu] of Object.entries({ rest: '1', big: '3', small: '1', A: '1', B: '1', C: '1' }))
+    capacity.podHandler.added(ours(uid, cpu, 'a'));
+  const sizes = [
+    { ...candidate('big'), since: 1 },
+    { ...candidate('small'), since: 2 },
+  ];
+  expect(victimsOf(capacity, lowered('3'), sizes)).toEqual(['big']);
+  const budgets = [{ key: 'web', allowed: 1 }];
+  const held = [
+    { ...candidate('A'), since: 1, budgets },
+    { ...candidate('B'), since: 2, budgets },
+    { ...candidate('C', 1), since: 3 },
+  ];
+  const victims = capacity.victims(lowered('2'), held);
+  expect(victims?.pods.map(({ uid }) => uid)).toEqual(['C', 'A']);
+  expect(victims?.violations).toBe(0);
+  expect(victims).toEqual(capacity.victims(asks('2'), held));
+});
+
 test('leave one node, not some here and some there', () => {
   const capacity = member(['a', 'b']);
   for (const [uid, node, cpu] of [

@@ -333,9 +333,13 @@ describe('owners that anybody made up', () => {
     expect(asked()).toEqual([String.raw`metadata.name=x\,a\=b\\c`]);
   });
 
-  test('are not gone because another cluster that answers in the place of the host has none of them', async () => {
+  test.each([
+    ['has none of them', false],
+    ['cannot answer', true],
+  ])('are not gone because another cluster that answers in the place of the host %s', async (_, refuses) => {
     run();
     await synced();
+    if (refuses) api.fault = ({ query }) => (query['fieldSelector'] === undefined ? undefined : { code: 400 });
     let asked = 0;
     confirmHost = async () => {
       asked += 1;
