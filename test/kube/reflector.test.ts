@@ -407,6 +407,18 @@ describe.each([
     expect(starting.hits).toBe(1);
   });
 
+  it('starts when the API server comes late', async () => {
+    const rule = proxy.inject({ kind: 'reset', when: 'before' });
+    const followed = start();
+    await rule.hit(6);
+    expect(followed.informer.hasSynced).toBe(false);
+    proxy.clear();
+    await followed.informer.whenSynced(AbortSignal.timeout(5_000));
+    await converged(followed);
+  });
+});
+
+describe('the end of an outage', () => {
   it.each([
     ['it rests', false],
     ['it waits for an answer that never comes', true],
@@ -437,16 +449,6 @@ describe.each([
       10_000,
     );
     expect(watches()[before + 1]?.query.get('timeoutSeconds')).not.toBe('1');
-  });
-
-  it('starts when the API server comes late', async () => {
-    const rule = proxy.inject({ kind: 'reset', when: 'before' });
-    const followed = start();
-    await rule.hit(6);
-    expect(followed.informer.hasSynced).toBe(false);
-    proxy.clear();
-    await followed.informer.whenSynced(AbortSignal.timeout(5_000));
-    await converged(followed);
   });
 });
 
