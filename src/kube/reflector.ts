@@ -152,11 +152,11 @@ export class Reflector<T extends KubeObject> {
   }
 
   /**
-   * Where the last try failed, makes the next one now, in the place of one that may wait for its answer, and asks for a proof within a second:
-   * somebody saw that the server answers again.
+   * Lists or watches anew, in the place of a rest, of a question that nobody has answered and of a watch that may be dead without a word, and asks for
+   * a proof within a second: somebody saw that the server answers again. Not where something was heard just now.
    */
   retryNow(): void {
-    if (this.#failures === 0 || this.#delivered) return;
+    if (this.staleMs() < this.#timings.againSeconds * 1_000) return;
     this.#pace = 'again';
     this.#turn?.abort();
   }

@@ -419,16 +419,31 @@ describe.each([
 });
 
 describe('the end of an outage', () => {
+  it('is that of a watch which was asked for in it, too, though nothing had failed', async () => {
+    const followed = await synced({ timings: { busySeconds: [2, 2], quietSeconds: [2, 2], startMs: 60_000 } });
+    // One that ends when its time is over is no failure.
+    const hang = proxy.inject({ kind: 'hang' }, isWatch, 1);
+    await hang.hit();
+    server.put('unseen');
+    await sleep(1_100);
+    expect(followed.informer.problem).toBeUndefined();
+    followed.informer.retryNow();
+    await converged(followed, 10_000);
+  });
+
   it.each([
     ['it rests', false],
     ['it waits for an answer that never comes', true],
   ])('goes on at once when somebody sees that the server answers again, while %s', async (_, hangs) => {
     const followed = await synced({ timings: { backoffBaseMs: 60_000, backoffMaxMs: 60_000, startMs: 60_000 } });
-    // Of a watch that works it is no news.
+    const watched = proxy.seen.filter(isWatch).length;
+    // Where something was heard just now it is no news.
     followed.informer.retryNow();
+    await sleep(100);
+    expect(proxy.seen.filter(isWatch)).toHaveLength(watched);
     proxy.resetConnections();
     await eventually(
-      () => followed.informer.problem !== undefined,
+      () => followed.informer.problem !== undefined && followed.informer.staleMs() > 1_000,
       () => followed.log,
       5_000,
     );

@@ -1,0 +1,52 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { waitForNode } from '../../hack/spillway.ts';
+import { until } from '../../hack/until.ts';
+import type { Node } from '../../src/kube/core-v1.ts';
+import type { FaultProxy } from '../fixtures/fault-proxy.ts';
+import { read } from '../fixtures/live-pods.ts';
+import { addProxiedMember } from '../fixtures/proxied-member.ts';
+import { startTopology, type Topology } from '../fixtures/topology.ts';
+
+/** Longer than watches that are not heard of count as current. */
+const OUTAGE_MS = 140_000;
+/** From the end of the outage to that of our taints. */
+const OPEN_MS = 5_000;
+
+let topology: Topology;
+let east: FaultProxy;
+
+beforeAll(async () => {
+  topology = await startTopology({
+    members: [{ name: 'east', kwok: { nodes: 1, prefix: 'east' }, unregistered: true }],
+  });
+  // With the probe as it is unless somebody says otherwise.
+  east = await addProxiedMember(topology.host, topology.member('east').cluster);
+  await waitForNode(topology.host, 'east');
+});
+afterAll(async () => {
+  await east?.close();
+  await topology?.close();
+});
+
+async function ownTaints(): Promise<string[]> {
+  const node = await read<Node>(topology.host, '/api/v1/nodes/east');
+  return (node?.spec?.taints ?? []).map(({ key }) => key).filter((key) => key.startsWith('spillway.dev/member-'));
+}
+
+test.each(['once', 'and once more'])(
+  'a member takes pods again within 5 s, %s',
+  async () => {
+    const cut = east.inject({ kind: 'reset', when: 'before' });
+    east.resetConnections();
+    await until('it is out of reach', async () => (await ownTaints()).length > 0, { timeoutMs: 60_000 });
+    await sleep(OUTAGE_MS);
+    cut.remove();
+    const whole = Date.now();
+    await until('it takes pods', async () => (await ownTaints()).length === 0, { timeoutMs: 60_000, intervalMs: 100 });
+    const openMs = Date.now() - whole;
+    console.info(`the line is whole: it takes pods again after ${String(openMs)} ms`);
+    expect(openMs).toBeLessThan(OPEN_MS);
+  },
+  300_000,
+);
