@@ -11,6 +11,16 @@ export interface Machine {
   loadBefore: number;
 }
 
+/** Load of each core up to which the machine counts as quiet. What was built right before the run is in it, too. */
+const QUIET_LOAD = 0.5;
+
+/** Says that the machine had something else to do, where it had; of what is not known nothing is said. */
+export function notQuiet({ cores, loadBefore }: Pick<Machine, 'cores' | 'loadBefore'>): string | undefined {
+  return loadBefore / cores > QUIET_LOAD
+    ? `**Not quiet:** load ${loadBefore.toFixed(2)} before the run, on ${cores} cores; up to ${QUIET_LOAD * cores} counts as quiet.`
+    : undefined;
+}
+
 export function describeMachine(): Machine {
   const all = cpus();
   return {

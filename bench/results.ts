@@ -1,6 +1,6 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { Machine } from './machine.ts';
+import { type Machine, notQuiet } from './machine.ts';
 import type { Measurement, SuiteReport } from './measurement.ts';
 import { percent } from './percent.ts';
 
@@ -16,6 +16,7 @@ export function writeResults(dir: string, reports: readonly SuiteReport[], machi
 export function renderResults(reports: readonly SuiteReport[], machine: Machine, when: Date): string {
   const judged = reports.flatMap(({ measurements }) => measurements).filter(({ goal }) => goal !== null);
   const met = judged.filter(({ ok }) => ok).length;
+  const disturbed = notQuiet(machine);
   const lines = [
     '# Bench results',
     '',
@@ -24,6 +25,7 @@ export function renderResults(reports: readonly SuiteReport[], machine: Machine,
     `Machine: ${machine.cores} cores (${machine.processor}), ${machine.memoryGiB} GiB memory, ${machine.kernel}, Node ${machine.node}. ` +
       `Load average before the run: ${machine.loadBefore.toFixed(2)}. ` +
       'Clusters, load and the program under test share these cores, so figures of one run are to be compared with each other, not with other machines.',
+    ...(disturbed === undefined ? [] : ['', disturbed]),
   ];
   for (const { suite, measurements, notes, failures } of reports) {
     lines.push('', `## ${suite}`, '');

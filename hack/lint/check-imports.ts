@@ -6,7 +6,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { repositoryRoot } from '../repository.ts';
 import { beyondLimits, houseFigures } from './house-figures.ts';
-import { checkImports } from './import-rules.ts';
+import { checkImports, goneFromRules } from './import-rules.ts';
 
 const root = repositoryRoot();
 const textOf = (path: string): string => readFileSync(join(root, path), 'utf8');
@@ -15,7 +15,11 @@ const paths = readdirSync(join(root, 'src'), { recursive: true, encoding: 'utf8'
   .map((path) => `src/${path.replaceAll('\\', '/')}`);
 const sources = new Map(paths.map((path) => [path, textOf(path)]));
 const figures = houseFigures(sources);
-const breaches = [...checkImports(sources), ...beyondLimits(figures, textOf('docs/design.md'))];
+const breaches = [
+  ...checkImports(sources),
+  ...goneFromRules(paths),
+  ...beyondLimits(figures, textOf('docs/design.md')),
+];
 for (const breach of breaches) console.error(breach);
 const { rooms, floors, arrows } = figures;
 console.error(`import rules: ${paths.length} files, ${breaches.length} breaches`);

@@ -99,6 +99,11 @@ export const WRONG_MEMBERS: readonly WrongMember[] = [
   ['an unknown effect', { taints: [{ key: 'a', effect: 'Evict' }] }, 'spec.taints[0].effect: Unsupported value'],
   ['a probe without a pause', { probe: { periodSeconds: 0 } }, 'spec.probe.periodSeconds: Invalid value: 0'],
   ['text for a number', { probe: { periodSeconds: '10' } }, 'spec.probe.periodSeconds: Invalid value: "string"'],
+  [
+    'nodes that are Ready in a way that there is not',
+    { probe: { nodesReady: 'Always' } },
+    'spec.probe.nodesReady: Unsupported value: "Always": supported values: "WhileServed", "WhileReachable"',
+  ],
   ['an unknown way with Services', { services: { mode: 'Some' } }, 'spec.services.mode: Unsupported value: "Some"'],
   [
     'Services of namespaces without any',

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { describeMachine } from '../../bench/machine.ts';
 import { asReference, measured, withSpread } from '../../bench/measurement.ts';
-import { writeResults } from '../../bench/results.ts';
+import { renderResults, writeResults } from '../../bench/results.ts';
 import { parseRun } from '../../bench/stored-results.ts';
 
 it('writes all figures for programs and a table for people', () => {
@@ -48,4 +48,15 @@ it('writes all figures for programs and a table for people', () => {
   } finally {
     rmSync(dir, { recursive: true });
   }
+});
+
+it.each([
+  { loadBefore: 8.51, said: ['**Not quiet:** load 8.51 before the run, on 2 cores; up to 1 counts as quiet.'] },
+  { loadBefore: 1.01, said: ['**Not quiet:** load 1.01 before the run, on 2 cores; up to 1 counts as quiet.'] },
+  { loadBefore: 1, said: [] },
+  { loadBefore: 0.02, said: [] },
+  { loadBefore: Number.NaN, said: [] },
+])('says of a load of $loadBefore on two cores: $said', ({ loadBefore, said }) => {
+  const page = renderResults([], { ...describeMachine(), cores: 2, loadBefore }, new Date());
+  expect(page.split('\n').filter((line) => line.includes('quiet'))).toEqual(said);
 });

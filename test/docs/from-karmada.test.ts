@@ -8,6 +8,7 @@ import { parsePlacementPolicy } from '../../src/api/placement-policy.ts';
 import { managerConfigSchema } from '../../src/config.ts';
 import { replacedAfterMs } from '../../src/descheduler/member-lost.ts';
 import type { KubeObject } from '../../src/kube/object.ts';
+import { afterProbe, NOT_PROBED, type Reachability } from '../../src/members/reachability.ts';
 import { compilePolicy } from '../../src/placement/policy-selection.ts';
 
 const PAGE = readFileSync('docs/guides/from-karmada.md', 'utf8');
@@ -110,6 +111,33 @@ describe('the page about Karmada', () => {
     expect(section).toContain(`when their member has been lost for ${minutes} minutes`);
     expect(PAGE).toContain(`[replaced when their member has been lost for ${minutes} minutes](#failover)`);
     expect(section).toContain(`\`failover.cluster.gracePeriodSeconds\` of each policy, ${CLUSTER_DEFAULTS.gracePeriodSeconds} by default`);
+  });
+
+  it('says how many probes in a row, and seconds, it takes in place of the thresholds of Karmada', () => {
+    const row = PAGE.split('\n').find((line) => line.startsWith('| `--cluster-failure-threshold`')) ?? '';
+    const { properties: probe = {} } = schemaOf('MemberCluster').properties?.['spec']?.properties?.['probe'] ?? {};
+    const said = new Map(
+      [...row.matchAll(/`spec\.probe\.(\w+)` (\d+)/g)].map(([, name = '', value]) => [name, Number(value)] as const),
+    );
+    for (const [name, value] of said) expect([name, value]).toEqual([name, probe[name]?.default]);
+    expect(said.size).toBe(5);
+    const timesOf = (name: string): number => said.get(name) ?? Number.NaN;
+    const periodSeconds = timesOf('periodSeconds');
+    const turnsAfter = (good: boolean, thresholds: { failureThreshold: number; successThreshold: number }): number => {
+      const failure = { reason: 'Timeout', message: '' };
+      const probed = (state: Reachability, answers: boolean): Reachability =>
+        afterProbe(state, answers ? undefined : failure, thresholds, { wall: 0, monotonic: 0 });
+      let state = probed(NOT_PROBED, !good);
+      let probes = 0;
+      for (; state.reachable !== good; probes++) state = probed(state, good);
+      return (probes - 1) * periodSeconds;
+    };
+    const own = { failureThreshold: timesOf('failureThreshold'), successThreshold: timesOf('successThreshold') };
+    expect(row).toContain(`at the third failed probe, ${turnsAfter(false, own)} s after the first`);
+    expect(turnsAfter(true, own)).toBe(0);
+    const [, both = ''] = /make both (\d)/.exec(row) ?? [];
+    const karmadas = { failureThreshold: Number(both), successThreshold: Number(both) };
+    expect([turnsAfter(false, karmadas), turnsAfter(true, karmadas)]).toEqual([30, 30]);
   });
 
   it('shows a policy that is accepted, and divides as the one of Karmada', () => {

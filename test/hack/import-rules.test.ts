@@ -1,5 +1,6 @@
+import { readdirSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
-import { checkImports } from '../../hack/lint/import-rules.ts';
+import { checkImports, goneFromRules } from '../../hack/lint/import-rules.ts';
 import { importsOf } from '../../hack/lint/module-imports.ts';
 
 /** A small house in which everything is in order. */
@@ -182,6 +183,16 @@ describe('breaches', () => {
     };
     expect(check(types)).toEqual([]);
   });
+});
+
+test('a rule that names a file which is gone is told of', () => {
+  const paths = readdirSync('src', { recursive: true, encoding: 'utf8' }).map((path) => `src/${path}`);
+  expect(goneFromRules(paths)).toEqual([]);
+  const gone = ['src/descheduler/drain.ts', 'src/scheduler/kinds-to-follow.ts'];
+  expect(goneFromRules(paths.filter((path) => !gone.includes(path)))).toEqual([
+    'scheduler/kinds-to-follow.ts: is held pure by a rule, and is not there',
+    'descheduler/drain.ts: is held pure by a rule, and is not there',
+  ]);
 });
 
 describe('the scanner', () => {

@@ -308,6 +308,13 @@ export const WRONG_POLICIES: readonly WrongPolicy[] = [
       'spec.failover.cluster.gracePeriodSeconds: Invalid value: spec.failover.cluster.gracePeriodSeconds in body should be greater than or equal to 1',
   },
   {
+    what: 'more than a day to be Ready',
+    spec: { failover: { cluster: { gracePeriodSeconds: 86_401 } } },
+    field: 'spec.failover.cluster.gracePeriodSeconds',
+    refusal:
+      'spec.failover.cluster.gracePeriodSeconds: Invalid value: spec.failover.cluster.gracePeriodSeconds in body should be less than or equal to 86400',
+  },
+  {
     what: 'an end of that time that there is not',
     spec: { failover: { cluster: { onTimeout: 'Wait' } } },
     field: 'spec.failover.cluster.onTimeout',
@@ -333,5 +340,11 @@ export const WRONG_POLICIES: readonly WrongPolicy[] = [
     field: 'spec.failover.onMemberLost.onHeal',
     refusal:
       'spec.failover.onMemberLost.onHeal: Unsupported value: "KeepBoth": supported values: "KeepReplacement", "KeepOriginal", "LongestRunning"',
+  },
+  {
+    what: 'a dry run that is neither true nor false',
+    spec: { failover: { dryRun: 'yes' } },
+    field: 'spec.failover.dryRun',
+    refusal: 'spec.failover.dryRun: Invalid value: spec.failover.dryRun in body must be of type boolean',
   },
 ];
