@@ -279,11 +279,10 @@ describe('kubectl spillway move', () => {
           disk: `a place for 0 of 2 pods (member west: ${unlike('2 nodes')} (no node can be used))`,
           gpu: `a place for 0 of 1 pod (member west: ${unlike('1 node')}, ${tainted} (no node can be used))`,
         };
-        await Promise.all([
-          refused(['deployment/disk'], { disk: [2, 'DoesNotFit', lists.disk] }),
-          refused(['deployment/gpu'], { gpu: [1, 'DoesNotFit', lists.gpu] }),
-          refused(['--all'], { disk: [2, 'DoesNotFit', lists.disk], gpu: [1, 'DoesNotFit', lists.gpu], web: [1] }),
-        ]);
+        // While one is not over no second one of the same is made.
+        await refused(['deployment/disk'], { disk: [2, 'DoesNotFit', lists.disk] });
+        await refused(['deployment/gpu'], { gpu: [1, 'DoesNotFit', lists.gpu] });
+        await refused(['--all'], { disk: [2, 'DoesNotFit', lists.disk], gpu: [1, 'DoesNotFit', lists.gpu], web: [1] });
         expect([m.evictions(), m.writes('patch'), await podsOf(west, namespace)]).toEqual([[], [], []]);
         expect(await uids()).toEqual(before);
       } finally {
