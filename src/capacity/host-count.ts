@@ -2,6 +2,7 @@ import { EXTENDER_RESOURCE } from '../api/marks.ts';
 import { formatAmounts, type Amounts } from '../kube/amounts.ts';
 import { canonicalJson } from '../kube/canonical-json.ts';
 import type { Pod } from '../kube/core-v1.ts';
+import { amountInWords, shortOf } from './allowance.ts';
 import type { FitRequest } from './fit-request.ts';
 import type { AdmittedRequest } from './namespace-rules.ts';
 import { podRequests } from './pod-requests.ts';
@@ -22,14 +23,11 @@ export function withHostCount(request: FitRequest, hostPod: Pod): FitRequest {
 
 /** For people; undefined where the host's scheduler lets the pod onto the virtual node, whose room left (as the member counts) is given. */
 export function whyOverHostCount(hostCount: Amounts, room: Amounts): string | undefined {
-  for (const [name, counted] of hostCount) {
-    const left = room.get(name) ?? 0n;
-    if (counted <= left) continue;
-    const shown = formatAmounts(new Map([[name, counted]]))[name] ?? '';
-    const shownLeft = formatAmounts(new Map([[name, left > 0n ? left : 0n]]))[name] ?? '0';
-    return `the host's scheduler counts ${shown} ${name} for it, and its virtual node has ${shownLeft} left`;
-  }
-  return undefined;
+  const leftOf = (name: string): bigint => room.get(name) ?? 0n;
+  const short = shortOf(hostCount, leftOf);
+  if (short === undefined) return undefined;
+  const counted = amountInWords(hostCount.get(short) ?? 0n, short);
+  return `the host's scheduler counts ${counted} ${short} for it, and its virtual node has ${amountInWords(leftOf(short), short)} left`;
 }
 
 /** How many such pods it lets there, one after the other: each that is there takes no more than its copy asks for. */

@@ -1,5 +1,5 @@
 import { virtualNodeOf } from './ledger.ts';
-import { whyOverAllowance } from './allowance.ts';
+import { shortOf } from './allowance.ts';
 import type { FitShape } from './fit-shape.ts';
 import type { FitShapes } from './fit-shapes.ts';
 import { interPodCheck } from './inter-pod-constraints.ts';
@@ -198,7 +198,7 @@ class Allowance {
   }
 
   fits(): boolean {
-    return whyOverAllowance(this.#requests, this.#left) === undefined;
+    return shortOf(this.#requests, (name) => this.#left.get(name)) === undefined;
   }
 
   fitsWithout(pods: readonly WithRequests[]): boolean {

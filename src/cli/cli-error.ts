@@ -34,6 +34,11 @@ export class CliError extends Error {
   }
 }
 
+/** What was asked for is not there. */
+export function isNotThere(error: unknown): error is CliError {
+  return error instanceof CliError && error.exitCode === EXIT.notFound;
+}
+
 /** Any error as one for people. `what` was being done, such as `list nodes`, in the cluster of kubeconfig context `context`. */
 export function explained(error: unknown, what: string, context: string): CliError {
   if (error instanceof CliError) return error;

@@ -5,7 +5,7 @@ import { counted } from '../kube/counted.ts';
 import { isNotFound } from '../kube/errors.ts';
 import { NAMESPACES, PODS, type Resource } from '../kube/resource.ts';
 import type { Cli } from './cli.ts';
-import { CliError } from './cli-error.ts';
+import { CliError, isNotThere } from './cli-error.ts';
 import { clusterUidOf } from './cluster-uid.ts';
 import { EXIT, type ExitCode } from './exit-code.ts';
 import { clusterFlags, dryRunFlag, seconds } from './flags.ts';
@@ -55,7 +55,7 @@ async function leave(cli: Cli, host: Viewer, name: string, flags: LeaveFlags): P
     member = await host.get<Leaver>(MEMBER_CLUSTERS, { name });
   } catch (error) {
     // It may have left since an earlier run, which did not wait for that.
-    const isGone = error instanceof CliError && error.exitCode === EXIT.notFound && isNotFound(error.cause);
+    const isGone = isNotThere(error) && isNotFound(error.cause);
     if (!isGone || !(await removeCredentialsOfGone(cli, host, name, flags)))
       throw (await withMembersThereAre(host, name, error)) ?? error;
     noteAccount(cli, name, flags);

@@ -2,7 +2,7 @@ import { MEMBER_CLUSTERS } from '../api/member-cluster.ts';
 import type { KubeObject } from '../kube/object.ts';
 import { someOf } from '../kube/some-of.ts';
 import { nodeNamesOf } from './cluster-summary.ts';
-import { CliError } from './cli-error.ts';
+import { CliError, isNotThere } from './cli-error.ts';
 import { EXIT } from './exit-code.ts';
 import { didYouMean } from './near-names.ts';
 import { MissingRight, type Viewer } from './viewer.ts';
@@ -21,7 +21,7 @@ export async function memberNamed<T extends KubeObject>(host: Viewer, name: stri
 
 /** The error of a member that is not there with what helps; undefined: it is another error, or the viewer may not know which members there are. */
 export async function withMembersThereAre(host: Viewer, name: string, error: unknown): Promise<CliError | undefined> {
-  if (!(error instanceof CliError) || error.exitCode !== EXIT.notFound) return undefined;
+  if (!isNotThere(error)) return undefined;
   const members = await host.tryList<KubeObject>(MEMBER_CLUSTERS).catch(() => undefined);
   return members === undefined || members instanceof MissingRight ? undefined : noSuchMember([name], members, error);
 }

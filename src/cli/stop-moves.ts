@@ -5,7 +5,7 @@ import type { Lease } from '../kube/lease.ts';
 import { LEASES } from '../kube/resource.ts';
 import { patch } from '../kube/verbs.ts';
 import type { Cli } from './cli.ts';
-import { CliError } from './cli-error.ts';
+import { CliError, isNotThere } from './cli-error.ts';
 import { EXIT } from './exit-code.ts';
 import {
   clusterFlags,
@@ -88,7 +88,7 @@ async function write(
 
 function withoutLease(namespace: string): (error: unknown) => never {
   return (error) => {
-    if (!(error instanceof CliError) || error.exitCode !== EXIT.notFound) throw error;
+    if (!isNotThere(error)) throw error;
     throw new CliError(`there is no Lease ${DESCHEDULER_LEASE} in namespace ${namespace}`, {
       exitCode: EXIT.notFound,
       reason: 'no manager with component scheduler has run there yet, so nothing is moved',

@@ -4,8 +4,7 @@ import type { KubeObject } from '../kube/object.ts';
 import type { Resource } from '../kube/resource.ts';
 import { get, list, type ListOptions, type ObjectRef } from '../kube/verbs.ts';
 import { programVersion } from '../version.ts';
-import { CliError, explained } from './cli-error.ts';
-import { EXIT } from './exit-code.ts';
+import { CliError, explained, isNotThere } from './cli-error.ts';
 import { withProgress } from './progress.ts';
 import type { Terminal } from './terminal.ts';
 import { viewerAccess, type ClusterFlags } from './viewer-access.ts';
@@ -80,7 +79,7 @@ export class Viewer {
     try {
       return await orMissing(this.get<T>(resource, ref));
     } catch (error) {
-      if (error instanceof CliError && error.exitCode === EXIT.notFound) return undefined;
+      if (isNotThere(error)) return undefined;
       throw error;
     }
   }

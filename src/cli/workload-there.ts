@@ -1,6 +1,6 @@
 import type { KubeObject } from '../kube/object.ts';
 import type { Resource } from '../kube/resource.ts';
-import { CliError } from './cli-error.ts';
+import { CliError, isNotThere } from './cli-error.ts';
 import { EXIT } from './exit-code.ts';
 import { didYouMean } from './near-names.ts';
 import { MissingRight, type Viewer } from './viewer.ts';
@@ -14,7 +14,7 @@ export async function workloadThere(
   try {
     await host.get<KubeObject>(resource, { namespace, name });
   } catch (error) {
-    if (!(error instanceof CliError) || error.exitCode !== EXIT.notFound) throw error;
+    if (!isNotThere(error)) throw error;
     const others = await host.tryList<KubeObject>(resource, { namespace }).catch(() => []);
     const names = others instanceof MissingRight ? [] : others.map(({ metadata }) => metadata.name);
     const fix = didYouMean(name, names, `${resource.kind.toLowerCase()}/`);

@@ -144,10 +144,9 @@ export class Reflector<T extends KubeObject> {
   async run(signal: AbortSignal): Promise<void> {
     setMaxListeners(0, signal);
     while (!signal.aborted) {
-      const turn = childSignal(signal);
-      this.#turn = turn;
-      await this.#try(turn.signal);
-      turn.release();
+      this.#turn = childSignal(signal);
+      await this.#try(this.#turn.signal);
+      this.#turn.release();
     }
   }
 
@@ -186,14 +185,13 @@ export class Reflector<T extends KubeObject> {
     } else if (this.#lists > lists) {
       this.#failures = Math.min(this.#failures, MAX_FAILURES_BESIDE_LISTS);
     }
-    const before = this.#forgotten;
+    // A forgotten resourceVersion is nobody's fault, and common after an outage: unless it happens twice in a row
+    // there is nothing to wait for.
+    const isForgotten = isGone(error) && !this.#forgotten;
     this.#forgotten = isGone(error);
     if (error === undefined) return;
     this.#failures = countFailure(this.#failures, error);
-    this.#note(error, this.#failures);
-    // A forgotten resourceVersion is nobody's fault, and common after an outage: unless it happens twice in a row
-    // there is nothing to wait for.
-    const isForgotten = this.#forgotten && !before;
+    this.#note(error);
     const state = { error, failures: this.#failures, isForgotten, isInDoubt: this.#history.inDoubt };
     await pause(retryMs(this.#timings, state, this.#random), signal);
   }
@@ -211,8 +209,9 @@ export class Reflector<T extends KubeObject> {
   }
 
   /** Decides from an error where to go on, and tells it once in each form. */
-  #note(error: unknown, failures: number): void {
+  #note(error: unknown): void {
     const { logger, passing } = this.#o;
+    const failures = this.#failures;
     if (isGone(error)) {
       this.#resume = undefined;
       this.#ended('expired');

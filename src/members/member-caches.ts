@@ -104,7 +104,7 @@ export class MemberCaches {
     return undefined;
   }
 
-  /** The member answers again: what failed while it did not is tried at once. */
+  /** The member answers again: what may have heard nothing of it meanwhile is asked for anew at once. */
   retryNow(): void {
     for (const cache of this.#all) cache.retryNow();
   }

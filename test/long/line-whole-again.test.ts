@@ -2,9 +2,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { waitForNode } from '../../hack/spillway.ts';
 import { until } from '../../hack/until.ts';
-import type { Node } from '../../src/kube/core-v1.ts';
 import type { FaultProxy } from '../fixtures/fault-proxy.ts';
-import { read } from '../fixtures/live-pods.ts';
+import { ownTaints } from '../fixtures/own-taints.ts';
 import { addProxiedMember } from '../fixtures/proxied-member.ts';
 import { startTopology, type Topology } from '../fixtures/topology.ts';
 
@@ -29,21 +28,21 @@ afterAll(async () => {
   await topology?.close();
 });
 
-async function ownTaints(): Promise<string[]> {
-  const node = await read<Node>(topology.host, '/api/v1/nodes/east');
-  return (node?.spec?.taints ?? []).map(({ key }) => key).filter((key) => key.startsWith('spillway.dev/member-'));
-}
-
 test.each(['once', 'and once more'])(
   'a member takes pods again within 5 s, %s',
   async () => {
     const cut = east.inject({ kind: 'reset', when: 'before' });
     east.resetConnections();
-    await until('it is out of reach', async () => (await ownTaints()).length > 0, { timeoutMs: 60_000 });
+    await until('it is out of reach', async () => (await ownTaints(topology.host, 'east')).length > 0, {
+      timeoutMs: 60_000,
+    });
     await sleep(OUTAGE_MS);
     cut.remove();
     const whole = Date.now();
-    await until('it takes pods', async () => (await ownTaints()).length === 0, { timeoutMs: 60_000, intervalMs: 100 });
+    await until('it takes pods', async () => (await ownTaints(topology.host, 'east')).length === 0, {
+      timeoutMs: 60_000,
+      intervalMs: 100,
+    });
     const openMs = Date.now() - whole;
     console.info(`the line is whole: it takes pods again after ${String(openMs)} ms`);
     expect(openMs).toBeLessThan(OPEN_MS);

@@ -5,7 +5,6 @@ import { startKwok } from '../../hack/kwok.ts';
 import { waitForNode, waitReady } from '../../hack/spillway.ts';
 import { until } from '../../hack/until.ts';
 import { HOST_LABEL } from '../../src/api/marks.ts';
-import type { Node } from '../../src/kube/core-v1.ts';
 import {
   eventsOf,
   type Fields,
@@ -18,13 +17,13 @@ import {
   pod,
   podsOf,
   podSpec,
-  read,
   readPod,
   shell,
   untilGone,
   untilPod,
   untilRunning,
 } from '../fixtures/live-pods.ts';
+import { ownTaints } from '../fixtures/own-taints.ts';
 import { startTopology, type Topology } from '../fixtures/topology.ts';
 
 /** Longer than twenty tries with backoff take, and than watches that were not heard of count as current. */
@@ -51,11 +50,6 @@ beforeAll(async () => {
 });
 afterAll(() => topology?.close());
 
-async function ownTaints(): Promise<string[]> {
-  const node = await read<Node>(host, '/api/v1/nodes/east');
-  return (node?.spec?.taints ?? []).map(({ key }) => key).filter((key) => key.startsWith('spillway.dev/member-'));
-}
-
 test('nothing that was asked for during a long outage of a member is forgotten', async () => {
   const ns = await newNamespace(host, 'outage');
   const numbered = (prefix: string): string[] => Array.from({ length: 5 }, (_, index) => `${prefix}-${index}`);
@@ -80,14 +74,16 @@ test('nothing that was asked for during a long outage of a member is forgotten',
     );
   }
   await sleep(OUTAGE_MS - (Date.now() - began));
-  expect(await ownTaints()).toHaveLength(1);
+  expect(await ownTaints(host, 'east')).toHaveLength(1);
   const pods = await podsOf(host, ns);
   expect(pods).toHaveLength(11);
   for (const { metadata, status } of pods) expect(['Pending', 'Running'], metadata.name).toContain(status?.phase);
   server.restart();
   await east.whenReady();
   const back = Date.now();
-  await until('its virtual node takes pods again', async () => (await ownTaints()).length === 0, { timeoutMs: 30_000 });
+  await until('its virtual node takes pods again', async () => (await ownTaints(host, 'east')).length === 0, {
+    timeoutMs: 30_000,
+  });
   const openMs = Date.now() - back;
   console.info(`our taint was gone ${String(openMs)} ms after the member was ready again`);
   expect(openMs).toBeLessThan(OPEN_MS);

@@ -9,7 +9,7 @@ import type { KubeObject } from '../../kube/object.ts';
 import { EVENTS, LEASES, NAMESPACES, NODES, PODS } from '../../kube/resource.ts';
 import { placementOf, placementRef } from '../../placement/own-placement.ts';
 import { workloadOf, type OwnerChain } from '../../placement/owner-chain.ts';
-import { CliError } from '../cli-error.ts';
+import { CliError, isNotThere } from '../cli-error.ts';
 import { compiledPolicies } from '../compiled-policies.ts';
 import { EXIT } from '../exit-code.ts';
 import { ownersOf } from '../owners.ts';
@@ -97,7 +97,7 @@ export async function readPodFacts(
 
 /** A pod that is not here may run on in a member that keeps what vanished here. Throws always. */
 async function withHeldDeletions(host: Viewer, error: unknown): Promise<never> {
-  if (!(error instanceof CliError) || error.exitCode !== EXIT.notFound) throw error;
+  if (!isNotThere(error)) throw error;
   const members = await host.tryList<KubeObject>(MEMBER_CLUSTERS).catch(() => []);
   const held = members instanceof MissingRight ? undefined : heldDeletions(members);
   if (held === undefined) throw error;
