@@ -20,7 +20,7 @@ const STRATEGIES: readonly Displacement[] = ['Repatriate', 'DivisionDrift', 'Pol
 
 export interface DisplacedPodsOptions {
   placed: Pick<PlacedPods, 'member' | 'ofWorkload' | 'rulesOf' | 'clusterOf' | 'betterPlace'>;
-  mover: Pick<Mover, 'read' | 'wasSent' | 'restMs' | 'keeps' | 'move'>;
+  mover: Pick<Mover, 'read' | 'wasSent' | 'inTurn' | 'restMs' | 'keeps' | 'move'>;
   records: Pick<MoveRecords, 'withinAnHour' | 'leftLately'>;
   /** In ms. */
   monotonic: () => number;

@@ -9,34 +9,39 @@ import {
   isRightMissing,
   isUnauthorized,
   TransportError,
+  type TransportErrorKind,
 } from '../kube/errors.ts';
+import { CAUGHT_UP_MS } from '../kube/reflector-timings.ts';
 import type { Held } from './wanted-move.ts';
 
 /** How long a pod is held that the host does not let go, or fails to, for reasons that may be of this pod alone (ms). */
-export const REFUSED_MS = 15_000;
-/** The same by what the host means. Where several budgets choose the pod, somebody has to take one away. */
-const HELD_MS = { budget: 5_000, manyBudgets: 60_000, denied: REFUSED_MS, fails: REFUSED_MS } as const;
+const REFUSED_MS = 15_000;
+/** The same for budgets. Where several choose the pod, somebody has to take one away. */
+const HELD_MS = { budget: 5_000, manyBudgets: 60_000 } as const;
 
 /**
  * What the host means that does not let a pod go, be it by eviction, or by a patch. `changed`: it is gone, or another one, or another version: the
  * caches will catch up. `budget`: a disruption budget, now. `manyBudgets`: several, for good. `noRight`: Spillway may not, whichever pod it is.
- * `denied`: admission is against it, or the host is for another reason. `fails`: it may pass: a webhook that is down, a server with too much to do.
- * `unheard`: nothing was said about the pod.
+ * `denied`: admission is against it, or the host is for another reason. `fails`: it may pass: a webhook that is down, a server with too much to do, no answer.
+ * `unheard`: the host cannot be reached, or does not know us, whichever pod it is.
  */
 export type EvictionRefusal = 'changed' | 'budget' | 'manyBudgets' | 'noRight' | 'denied' | 'fails' | 'unheard';
 
+/** Sent, and not answered. */
+const OF_THE_REQUEST: ReadonlySet<TransportErrorKind> = new Set(['timeout', 'reset', 'malformed']);
 /** By webhooks and policies alike, with whatever code their owners chose. */
 const DENIED = /denied (?:the )?request/;
 /** Nobody was asked to store anything yet. */
 const WEBHOOK_FAILS = /failed calling webhook/;
 
 export function evictionRefusal(error: unknown): EvictionRefusal {
-  // The pod was read a moment ago, so it is this request that the host hangs at, as at a slow webhook.
-  if (error instanceof TransportError && error.kind === 'timeout') return 'fails';
-  if (!(error instanceof ApiError) || isUnauthorized(error)) return 'unheard';
+  // The pod was read a moment ago, so it is this request that the host hangs at, as at a slow webhook, or that what is before it breaks off.
+  if (error instanceof TransportError && OF_THE_REQUEST.has(error.kind)) return 'fails';
+  if (!(error instanceof ApiError)) return 'unheard';
   const { code, status } = error;
   const { message = '' } = status;
   if (DENIED.test(message)) return 'denied';
+  if (isUnauthorized(error)) return 'unheard';
   if (isAnotherObject(error)) return 'changed';
   if (isAgainstBudget(error)) return 'budget';
   if (hasManyBudgets(error)) return 'manyBudgets';
@@ -52,6 +57,11 @@ export function mayBeDone(error: unknown): boolean {
   return error.code !== 429 && !WEBHOOK_FAILS.test(error.status.message ?? '');
 }
 
+/** For how long a pod is not tried again. Where it may be done, not before the caches must show that. */
+export function refusedForMs(error: unknown): number {
+  return mayBeDone(error) ? CAUGHT_UP_MS : REFUSED_MS;
+}
+
 /**
  * Whether the failure to read a pod is about that pod alone: no webhook is asked about a read, so a server that is overloaded, or on its
  * way up or down, is so for all of them.
@@ -65,8 +75,9 @@ export function isOfOnePod(error: unknown): error is ApiError {
 export function heldByHost(refusal: 'budget' | 'manyBudgets' | 'denied' | 'fails', error: unknown, pod: Pod): Held {
   const why = whyNotLetGo(refusal, error, isReady(pod) ? undefined : NOT_READY);
   const { retryAfterMs = 0 } = error instanceof ApiError ? error : {};
-  const ofWorkload = refusal === 'budget' || refusal === 'manyBudgets' || 'perhaps';
-  return { why, forMs: Math.max(HELD_MS[refusal], retryAfterMs), ofWorkload };
+  if (refusal === 'denied' || refusal === 'fails')
+    return { why, forMs: Math.max(refusedForMs(error), retryAfterMs), ofWorkload: 'perhaps' };
+  return { why, forMs: Math.max(HELD_MS[refusal], retryAfterMs), ofWorkload: true };
 }
 
 /** The API server's message does not tell whether the budget can ever allow the eviction. */

@@ -1,5 +1,6 @@
 import { isActive, isFinished } from '../api/pod-phase.ts';
 import { SILENT_MS } from '../api/fencing.ts';
+import { isReady } from '../kube/conditions.ts';
 import type { Pod } from '../kube/core-v1.ts';
 import type { Taint } from '../kube/taints.ts';
 import type { HandlerResult } from '../kube/workqueue.ts';
@@ -41,7 +42,7 @@ type WhyItStays = (live: Pod, rules: MoveRules, member: PlacedMember) => Recheck
 export class MemberPods {
   readonly #o: MemberPodsOptions;
   /**
-   * By member, keys of workloads and controllers that were held, as by a disruption budget, in rounds that did little else: the next round leaves them out,
+   * By member, keys of workloads and controllers whose pods of one kind were held, as by a disruption budget, in rounds that did little else: the next round leaves them out,
    * so that those after them have their turn, however many they are.
    */
   readonly #held = new Map<string, ReadonlySet<string>>();
@@ -61,8 +62,10 @@ export class MemberPods {
     let tried = 0;
     let inVain = 0;
     for (const move of wanted.moves) {
-      const workload = ownerKeyOf(this.#o.placed.rulesOf(move.pod).workload);
-      const controller = controllerOrOwnKeyOf(move.pod);
+      // What holds a pod that is Ready, as another one of its own that has found no node, or a disruption budget, need not hold one that is not, or that goes for another reason.
+      const kind = `${move.strategy} ${String(isReady(move.pod))}`;
+      const workload = `${kind} ${ownerKeyOf(this.#o.placed.rulesOf(move.pod).workload)}`;
+      const controller = `${kind} ${controllerOrOwnKeyOf(move.pod)}`;
       // One pod of each workload says that moves are stopped: no other one is tried while it rests.
       if (stop.why !== undefined && mover.restMs(move.pod) > 0) passedOver.add(workload);
       if (passedOver.has(workload) || passedOver.has(controller)) continue;
@@ -123,9 +126,10 @@ export class MemberPods {
     for (const pod of mover.inTurn(pods.toSorted(byUid)).toSorted(byImportance)) {
       const rest = since === undefined ? Infinity : replacedAfterMs(placed.rulesOf(pod)) - countedMs;
       const found: WantedMove[] = [];
-      if (since !== undefined && rest <= 0) found.push(lostMove(pod, name, since, recheck.lost));
+      // That word says more than the loss: what would hold the pod while it may serve does not.
       if (member !== undefined && isOutOfService(pod, member))
         found.push(outOfServiceMove(pod, member, recheck.outOfService));
+      if (since !== undefined && rest <= 0) found.push(lostMove(pod, name, since, recheck.lost));
       if (member !== undefined && taintsAgainst(pod, member).length > 0)
         found.push(taintMove(pod, member, recheck.tainted));
       if (member !== undefined && isOnDrained(pod, member)) found.push(drainMove(pod, member, recheck.drained));

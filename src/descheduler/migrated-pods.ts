@@ -37,7 +37,7 @@ export interface MigratedPodsOptions {
     PlacedPods,
     'inMember' | 'ofWorkload' | 'workloadNamed' | 'workloadByKey' | 'rulesOf' | 'clusterOf' | 'surgingSetOf'
   >;
-  mover: Pick<Mover, 'read' | 'wasSent'>;
+  mover: Pick<Mover, 'read' | 'wasSent' | 'turnOf'>;
 }
 
 /** Controllers of which a pod is remembered. */
@@ -112,7 +112,7 @@ export class MigratedPods {
     for (const pod of this.#podsOf(workload)) all.set(pod.metadata.uid ?? '', pod);
     for (const pod of there) all.set(pod.metadata.uid ?? '', pod);
     const gone = ending.map((pod): MigratedPod => {
-      const isLeaving = { isLeaving: true, surges: surges(pod), whyStays: undefined };
+      const isLeaving = { isLeaving: true, surges: surges(pod), turn: 0, whyStays: undefined };
       return { pod, cluster: from, isReady: isReady(pod), ...isLeaving };
     });
     const active = [...all.values()].filter(isActive).map((pod): MigratedPod => {
@@ -125,6 +125,7 @@ export class MigratedPods {
         isReady: isReady(pod),
         isLeaving: mover.wasSent(pod),
         surges: surges(pod),
+        turn: mover.turnOf(pod),
         whyStays: cluster === from && live !== undefined ? whyStays(live) : undefined,
       };
     });

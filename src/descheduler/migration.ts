@@ -15,6 +15,8 @@ export interface MigratedPod {
   readonly isLeaving: boolean;
   /** Another one is Ready before it goes, so its turn need not wait for the others. */
   readonly surges: boolean;
+  /** Those with a lower one are tried first, see `Mover.turnOf`. */
+  readonly turn: number;
   /** Why it is never moved, in words. */
   readonly whyStays: string | undefined;
 }
@@ -39,7 +41,7 @@ export interface MigrationStep {
 }
 
 /**
- * Which pods of a workload are to leave the member now: those that are not Ready first, then the youngest, which have least to lose. Where
+ * Which pods of a workload are to leave the member now, by their turns: those that are not Ready first, then the youngest, which have least to lose. Where
  * another pod is Ready first (`surges`) all of them, as the mover sees to how many at a time; of others one at a time, see
  * {@link mayGoAlone}. `wanted`: pods that the workload asks for.
  */
@@ -48,7 +50,7 @@ export function migrationStep(pods: readonly MigratedPod[], from: string, wanted
   const moving = there.filter(({ isLeaving }) => isLeaving);
   const still = there.filter(({ isLeaving }) => !isLeaving);
   const stays = still.flatMap(({ pod, whyStays }) => (whyStays === undefined ? [] : [{ pod, why: whyStays }]));
-  const left = still.filter(({ whyStays }) => whyStays === undefined).toSorted(byLoss);
+  const left = still.filter(({ whyStays }) => whyStays === undefined).toSorted(byTurn);
   const unplaced = pods.filter(({ cluster }) => cluster === undefined).length;
   const owned = pods.filter(({ isLeaving }) => !isLeaving);
   const missing = Math.max(0, (wanted ?? 0) - owned.length);
@@ -81,7 +83,8 @@ export function mayGoAlone(
   );
 }
 
-function byLoss(one: MigratedPod, other: MigratedPod): number {
+function byTurn(one: MigratedPod, other: MigratedPod): number {
+  if (one.turn !== other.turn) return one.turn - other.turn;
   if (one.isReady !== other.isReady) return one.isReady ? 1 : -1;
   return byYouth(one.pod, other.pod);
 }

@@ -2,7 +2,7 @@ import { type MigratedWorkload, type WorkloadMigration, WORKLOAD_MIGRATIONS } fr
 import { LOCAL } from '../api/cluster-tiers.ts';
 import { isFinished } from '../api/pod-phase.ts';
 import type { KubeClient } from '../kube/client.ts';
-import { conditionOf } from '../kube/conditions.ts';
+import { conditionOf, isReady } from '../kube/conditions.ts';
 import type { Pod } from '../kube/core-v1.ts';
 import { jsonEqual } from '../kube/json-equal.ts';
 import { keyOf } from '../kube/object.ts';
@@ -57,7 +57,7 @@ export interface MigrationsOptions {
     | 'whyNotTogether'
     | 'problem'
   >;
-  mover: Pick<Mover, 'read' | 'wasSent' | 'restMs' | 'inTurn' | 'keeps' | 'move' | 'whyHeld' | 'fuse'>;
+  mover: Pick<Mover, 'read' | 'wasSent' | 'restMs' | 'turnOf' | 'keeps' | 'move' | 'whyHeld' | 'fuse'>;
   stop: Pick<MovesStop, 'why'>;
   /** No pod is moved: no migration begins, or goes on. */
   dryRun: boolean;
@@ -190,14 +190,16 @@ export class Migrations {
       const notNow = this.#whyNotNow(migration, one);
       let hasBegun = step.moving > 0;
       const passedOver = new Set<string>();
-      for (const pod of isHeard && notNow === undefined ? mover.inTurn(step.moves) : []) {
+      for (const pod of isHeard && notNow === undefined ? step.moves : []) {
         if (tries === 0) break;
-        const controller = controllerOrOwnKeyOf(pod);
-        if (passedOver.has(controller)) continue;
+        // What holds a pod that is Ready, such as a disruption budget, need not hold one that is not.
+        const kind = String(isReady(pod));
+        const controller = `${kind} ${controllerOrOwnKeyOf(pod)}`;
+        if (passedOver.has(kind) || passedOver.has(controller)) continue;
         const outcome = await this.#move(migration, one, pod, signal);
         if (outcome !== 'rests') tries -= 1;
         hasBegun ||= outcome === 'moved';
-        if (outcome === 'workloadHeld') break;
+        if (outcome === 'workloadHeld') passedOver.add(kind);
         if (outcome === 'controllerHeld') passedOver.add(controller);
       }
       const isHeld = isHeard && !hasBegun && step.waiting > step.stays.length;

@@ -9,7 +9,7 @@ import { controllerKeyOf } from '../kube/owner-references.ts';
 import { CAUGHT_UP_MS } from '../kube/reflector-timings.ts';
 import { PODS } from '../kube/resource.ts';
 import { evict, patch } from '../kube/verbs.ts';
-import { evictionRefusal, heldByHost, mayBeDone, REFUSED_MS } from './eviction-refusal.ts';
+import { evictionRefusal, heldByHost, mayBeDone, refusedForMs } from './eviction-refusal.ts';
 import { HeldMoves } from './held-moves.ts';
 import { LivePods } from './live-pods.ts';
 import { MissingRights } from './missing-rights.ts';
@@ -68,7 +68,7 @@ export interface MoverOptions {
   monotonic: () => number;
 }
 
-/** `notWanted`: no longer to be moved. `workloadHeld`, `controllerHeld`: held for a reason that applies to the whole workload, or to all pods of its controller. */
+/** `notWanted`: no longer to be moved. `workloadHeld`, `controllerHeld`: held for a reason that applies to the whole workload, or to all pods of its controller, as far as they go by the same strategy, and are Ready, or not, as this one. */
 export type MoveOutcome = 'moved' | 'held' | 'workloadHeld' | 'controllerHeld' | 'notWanted';
 
 /**
@@ -85,8 +85,8 @@ export class Mover {
   readonly #sent: LRUCache<string, true>;
   /** By UID, when a held pod, or one of that controller, may be tried again (monotonic ms). */
   readonly #restsUntil = new LRUCache<string, number>(atMost(REMEMBERED));
-  /** By UID, when a pod was tried in vain for a reason that may be of it alone (monotonic ms). */
-  readonly #hadTurnAt = new LRUCache<string, number>(atMost(REMEMBERED));
+  /** By UID, when the turn of a pod ends that was tried in vain for a reason that may be of it alone: when it may be tried again (monotonic ms). */
+  readonly #turnEnds = new LRUCache<string, number>(atMost(REMEMBERED));
   /** The same as {@link #restsUntil} of one that was given back, while its member is not lost. */
   readonly #gaveBack = new LRUCache<string, number>(atMost(REMEMBERED));
   /** By UID and strategy, until when the move need not be rehearsed again (monotonic ms). Others may move the pod meanwhile, and this one, too, once it is in earnest. */
@@ -136,10 +136,23 @@ export class Mover {
     return Math.max(this.#restOf(pod.metadata.uid), ofController, this.#gaveBackForMs(pod));
   }
 
-  /** In the order in which they are to be tried: those that the host did not let go for reasons of their own after all others. */
+  /** In the order in which they are to be tried, see {@link turnOf}. */
   inTurn(pods: readonly Pod[]): Pod[] {
-    const hadTurnAt = ({ metadata: { uid = '' } }: Pod): number => this.#hadTurnAt.peek(uid) ?? 0;
-    return pods.toSorted((a, b) => hadTurnAt(a) - hadTurnAt(b));
+    return pods.toSorted((a, b) => this.turnOf(a) - this.turnOf(b));
+  }
+
+  /**
+   * Pods with a lower one are tried first: those that the host did not let go for reasons of their own come after all others. As long as such a one rests it
+   * is the first: it may be on its way, when nobody answered, and of those that go one at a time no other one is to go meanwhile.
+   */
+  turnOf({ metadata: { uid = '' } }: Pod): number {
+    const ends = this.#turnEnds.peek(uid) ?? 0;
+    return ends > this.#o.monotonic() ? -1 : ends;
+  }
+
+  /** It was tried in vain. */
+  #hadTurn({ metadata: { uid = '' } }: Pod): void {
+    this.#turnEnds.set(uid, this.#o.monotonic() + this.#restOf(uid));
   }
 
   #restOf(key = ''): number {
@@ -157,9 +170,11 @@ export class Mover {
     return this.#live.asRead(pod);
   }
 
-  /** The live pod, read only if its resourceVersion changed since the last read; undefined when it is gone or being deleted. */
+  /** The live pod, read only if its resourceVersion changed since the last read; undefined when it is gone, being deleted, or cannot be read: others have their turns before it. */
   async read(pod: Pod, signal: AbortSignal): Promise<Pod | undefined> {
-    return await this.#live.read(pod, signal);
+    const live = await this.#live.read(pod, signal);
+    if (live === undefined) this.#hadTurn(pod);
+    return live;
   }
 
   /**
@@ -187,7 +202,11 @@ export class Mover {
 
   /** Throws what the host answers that says nothing of the pod, as when it cannot be reached; one that changed or disappeared meanwhile is not an error. */
   async move(wanted: WantedMove, signal: AbortSignal): Promise<MoveOutcome> {
-    const outcome = await this.#try(wanted, signal);
+    const outcome = await this.#try(wanted, signal).catch((error: unknown) => {
+      // It may be the one that the host hangs at: the others have their turns first.
+      this.#hadTurn(wanted.pod);
+      throw error;
+    });
     if (outcome === 'moved' || outcome === 'notWanted') this.#held.forget(wanted);
     return outcome;
   }
@@ -242,8 +261,7 @@ export class Mover {
     const refusal = evictionRefusal(error);
     if (refusal === 'changed') return 'notWanted';
     if (refusal === 'unheard') {
-      // It may be the one that the host hangs at: the others have their turns first.
-      this.letRest(pod, REFUSED_MS);
+      this.letRest(pod, refusedForMs(error));
       throw error;
     }
     if (refusal !== 'noRight') {
@@ -338,7 +356,7 @@ export class Mover {
   #hold(wanted: WantedMove, { why, forMs = SHOWN_MS, ofWorkload, ofController }: Held): MoveOutcome {
     this.letRest(wanted.pod, forMs);
     this.#held.record(wanted, why);
-    if (ofWorkload === 'perhaps') this.#hadTurnAt.set(wanted.pod.metadata.uid ?? '', this.#o.monotonic());
+    if (ofWorkload === 'perhaps') this.#hadTurn(wanted.pod);
     if (ofWorkload !== undefined) return 'workloadHeld';
     return ofController === true ? 'controllerHeld' : 'held';
   }

@@ -41,7 +41,7 @@ export interface RebalancersOptions {
     PlacedPods,
     'problem' | 'member' | 'workloadNamed' | 'hasRules' | 'ofWorkload' | 'rulesOf' | 'clusterOf' | 'betterPlace'
   >;
-  mover: Pick<Mover, 'read' | 'wasSent' | 'restMs' | 'keeps' | 'move' | 'whyHeld'> & {
+  mover: Pick<Mover, 'read' | 'wasSent' | 'inTurn' | 'restMs' | 'keeps' | 'move' | 'whyHeld'> & {
     readonly fuse: Pick<MovesFuse, 'tooOften'>;
   };
   stop: Pick<MovesStop, 'why'>;

@@ -18,7 +18,7 @@ const NO_PLACE_MS = 15_000;
 
 export interface RefusedInMemberOptions {
   placed: Pick<PlacedPods, 'ofWorkload' | 'avoided' | 'refusalOf' | 'clusterOf' | 'member'>;
-  mover: Pick<Mover, 'wasSent' | 'restMs' | 'keeps' | 'move'>;
+  mover: Pick<Mover, 'wasSent' | 'restMs' | 'inTurn' | 'keeps' | 'move'>;
   /** Wall clock in ms, to compare with times that objects carry. */
   clock: () => number;
 }
@@ -63,11 +63,12 @@ export class RefusedInMember {
     let lookAfterMs = atMost > 0 && ready.length === refused.length ? NO_PLACE_MS : LOOK_MS;
     let left = atMost;
     const passedOver = new Set<string>();
-    for (const uid of ready) {
+    const known = new Map(refused.map((one) => [one.uid, one]));
+    for (const pod of mover.inTurn(ready.flatMap((uid) => known.get(uid)?.pod ?? []))) {
       if (left === 0 || signal.aborted) break;
-      const found = refused.find((one) => one.uid === uid);
-      if (found === undefined || mover.restMs(found.pod) > 0) continue;
-      const controller = controllerOrOwnKeyOf(found.pod);
+      const found = known.get(pod.metadata.uid ?? '');
+      if (found === undefined || mover.restMs(pod) > 0) continue;
+      const controller = controllerOrOwnKeyOf(pod);
       if (passedOver.has(controller)) continue;
       const wanted = this.#wanted(found);
       if (mover.keeps(wanted)) continue;

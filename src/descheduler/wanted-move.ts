@@ -5,7 +5,7 @@ import type { Strategy } from './strategies.ts';
 /**
  * Why a pod is not moved now. Evaluated again at every check, from caches. `forMs`: earliest time at which it may end by itself
  * (ms). `ofWorkload`: it applies to the whole workload; `ofController`: to all pods of its controller, which need not be all of its workload: in a roll-out
- * a Deployment has several ReplicaSets. `perhaps`: or to this pod alone, so the others of the workload have their turns before it is tried again.
+ * a Deployment has several ReplicaSets. Both mean pods of that strategy that are Ready, or not, as this one is. `perhaps`: or to this pod alone, so the others of the workload have their turns before it is tried again.
  */
 export interface Held {
   readonly why: string;

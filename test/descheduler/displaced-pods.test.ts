@@ -79,6 +79,7 @@ class World {
         read: async (pod) => await Promise.resolve(pod),
         wasSent: ({ metadata }) => this.#sent.has(metadata.name),
         restMs: () => 0,
+        inTurn: (those) => [...those],
         keeps: () => false,
         move: async (wanted) => await Promise.resolve(this.#move(wanted)),
       },

@@ -60,6 +60,12 @@ describe('what the host means that does not let a pod go', () => {
     ['gone', answer(404, 'pods "web-1" not found', 'NotFound'), 'changed', false],
     ['it does not know us', answer(401, 'Unauthorized', 'Unauthorized'), 'unheard', false],
     [
+      'a webhook, by the code of who is not known',
+      answer(401, 'admission webhook "a" denied the request'),
+      'denied',
+      false,
+    ],
+    [
       'a webhook, by the code of another version',
       answer(409, 'admission webhook "a" denied the request: no'),
       'denied',
@@ -72,7 +78,14 @@ describe('what the host means that does not let a pod go', () => {
       false,
     ],
     ['no answer in time', silence, 'fails', true],
-    ['a connection that broke', new TransportError({ ...where, kind: 'reset', detail: 'it broke' }), 'unheard', true],
+    ['a connection that broke', new TransportError({ ...where, kind: 'reset', detail: 'it broke' }), 'fails', true],
+    [
+      'an answer that makes no sense',
+      new TransportError({ ...where, kind: 'malformed', detail: 'HTML' }),
+      'fails',
+      true,
+    ],
+    ['nobody there', new TransportError({ ...where, kind: 'refused', detail: 'ECONNREFUSED' }), 'unheard', true],
     ['something else', new Error('a bug'), 'unheard', true],
   ])('%s', (_, error, means, done) => {
     expect([evictionRefusal(error), mayBeDone(error)]).toEqual([means, done]);
@@ -98,6 +111,8 @@ test('the words of the host stand in parentheses, where they may change, and tho
   expect(whyNotLetGo('fails', refusal(TOO_BUSY))).toBe(
     'the host fails to let it go (cluster host: Too many requests, please try again later. (429 TooManyRequests, transient))',
   );
+  // It may be done: not again before the caches must show that.
+  expect(heldByHost('fails', silence, ready)).toMatchObject({ forMs: 60_000, ofWorkload: 'perhaps' });
   expect(heldByHost('budget', refusal(AGAINST_BUDGET), ready)).toMatchObject({
     why: 'its disruption budget allows no eviction now',
     forMs: 5_000,

@@ -443,7 +443,10 @@ describe('lost', () => {
     room.now = SINCE + 300_000;
     room.api.fault = ({ path }) =>
       path.endsWith('/eviction') && room.evictions().length === 1 ? 'reset-after' : undefined;
-    await expect(resync()).rejects.toThrow(/the connection broke/);
+    await resync();
+    expect(room.told('PodOfLostMemberHeld')).toEqual([
+      expect.stringMatching(/the host fails to let it go .*the connection broke/),
+    ]);
     await resync();
     expect(room.evictions()).toHaveLength(1);
     // Nor after the time in which the answer was awaited: the pod ends, and no other one has come.
@@ -611,6 +614,26 @@ describe('lost', () => {
       // On each pod, and on its workload.
       expect(room.told('OutOfServicePodReplaced')).toHaveLength(8);
       expect(room.process.view.nodes.member('east')?.status?.fencing?.pods).toBeUndefined();
+    });
+
+    test('by that word they go, too, that have been lost for long and that their ReplicaSet makes no others for', async () => {
+      // Its next pods are refused, and one that went before ends in the member.
+      room.editSet('web-1', { spec: { replicas: 6 } });
+      const [ends = '', ...others] = names;
+      const deletionTimestamp = new Date(room.now).toISOString();
+      room.api.edit(`/api/v1/namespaces/shop/pods/${ends}`, { metadata: { deletionTimestamp } });
+      const { pods } = room.process.view;
+      await room.seen('it ends', () => pods.get(`shop/${ends}`)?.metadata.deletionTimestamp !== undefined);
+      for (let rounds = 0; rounds < 30; rounds += 1) {
+        room.now += 15_000;
+        await resync();
+      }
+      expect(room.evictions()).toEqual([]);
+      expect(room.told('PodOfLostMemberHeld')[0]).toContain('ReplicaSet web-1 has fewer pods than it asks for');
+      await worth('Fenced');
+      room.now += 15_000;
+      await resync();
+      expect(room.evictions().toSorted()).toEqual(others.toSorted());
     });
 
     test('nothing is replaced for that while the member answers now and then, be it with an error, and all is once it has been silent for 30 s', async () => {

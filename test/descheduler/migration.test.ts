@@ -13,6 +13,7 @@ function pod(name: string, more: Partial<Omit<MigratedPod, 'pod'>> & { age?: num
     isReady: true,
     isLeaving: false,
     surges: true,
+    turn: 0,
     whyStays: undefined,
     ...rest,
   };

@@ -8,7 +8,7 @@ import { GOOD_MIGRATION, WRONG_MIGRATIONS } from '../api/wrong-migrations.ts';
 import { countedRoom } from '../fixtures/counted-room.ts';
 import { memberNode } from '../fixtures/member-nodes.ts';
 import { memberFit } from '../fixtures/member-room.ts';
-import { AGAINST_BUDGET, MAY_NOT_READ, WEBHOOK_DOWN } from '../fixtures/eviction-refusals.ts';
+import { AGAINST_BUDGET, DENIED_BY_WEBHOOK, MAY_NOT_READ, WEBHOOK_DOWN } from '../fixtures/eviction-refusals.ts';
 import { SchedulerRoom } from '../fixtures/scheduler-room.ts';
 
 /** Four pods of Deployment shop/web in member east. West and north are as wide as a test says. */
@@ -628,6 +628,29 @@ describe('what is not known yet is no verdict', () => {
     expect(state()).toEqual(unsaid);
     expect(saidOf('Fits')).toBe('member west: it has not been contacted yet');
   });
+});
+
+test('of pods that go one at a time one that the host does not let go leaves the others their turns before it', async () => {
+  let bad: string | undefined;
+  room.api.fault = ({ path }) => {
+    if (!path.endsWith('/eviction')) return undefined;
+    bad ??= path.split('/')[6];
+    return path.endsWith(`/${bad ?? ''}/eviction`) ? DENIED_BY_WEBHOOK : undefined;
+  };
+  ask();
+  await begun();
+  expect(room.evictions()).toEqual([bad]);
+  expect(said()[0]).toMatch(/: not moved now: the host does not let it go /);
+  const others = names.filter((name) => name !== bad);
+  for (let seconds = 0; seconds < 60 && room.pods().some(({ spec }) => spec.nodeName === 'east'); seconds += 1) {
+    room.now += 1_000;
+    await look();
+    const missing = 4 - room.pods().length;
+    await room.seen('they are gone', () => [...room.process.view.pods.values()].length === room.pods().length);
+    if (missing > 0) ready(await room.run(set, { west: missing }));
+  }
+  expect(new Set(room.evictions().slice(1, 4))).toEqual(new Set(others));
+  expect(room.evictions().slice(4)).toContain(bad);
 });
 
 describe('no pod is kept waiting for a cluster', () => {

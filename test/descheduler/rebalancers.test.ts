@@ -91,6 +91,7 @@ beforeEach(async () => {
       read: async (pod) => await Promise.resolve(isReadable ? pod : undefined),
       wasSent: () => false,
       restMs: () => 0,
+      inTurn: (those) => [...those],
       keeps: () => false,
       whyHeld: () => why,
       fuse: { tooOften: () => tooOften },

@@ -3,7 +3,7 @@ import type { Pod } from '../../src/kube/core-v1.ts';
 import { ownerKeyOf } from '../../src/kube/owner-references.ts';
 import type { TypedObject } from '../../src/placement/owner-chain.ts';
 import { hostStatus } from '../../src/pods/host-status.ts';
-import { MAY_NOT_READ, NO_RIGHT } from '../fixtures/eviction-refusals.ts';
+import { DENIED_BY_WEBHOOK, MAY_NOT_READ, NO_RIGHT, WEBHOOK_DOWN } from '../fixtures/eviction-refusals.ts';
 import { SchedulerRoom } from '../fixtures/scheduler-room.ts';
 
 /** Pods of Deployment shop/web that member east refuses, under a policy that says what becomes of them. */
@@ -97,6 +97,28 @@ describe('with TryNext', () => {
       const uid = expect.stringContaining('uid-') as string;
       expect(body).toMatchObject({ deleteOptions: { preconditions: { uid, resourceVersion: version } } });
     }
+  });
+
+  test.each([
+    ['is denied', DENIED_BY_WEBHOOK],
+    ['fails', WEBHOOK_DOWN],
+  ])('one whose eviction %s leaves the others their turns, and is tried again after them', async (_, answer) => {
+    await refuse(5);
+    await whenAvoided();
+    let bad: string | undefined;
+    room.api.fault = ({ path }) => {
+      if (!path.endsWith('/eviction')) return undefined;
+      bad ??= path;
+      return path === bad ? answer : undefined;
+    };
+    for (const ms of [10_000, 15_000, 2_000]) {
+      room.now += ms;
+      await resync();
+      await caughtUp();
+    }
+    const [first, ...others] = room.evictions();
+    expect(new Set(others.slice(0, 4)).size).toBe(4);
+    expect(others.indexOf(first ?? '')).toBe(4);
   });
 
   test('those of a ReplicaSet whose next pods have no place keep none of another one', async () => {

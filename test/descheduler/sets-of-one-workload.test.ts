@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { Pod } from '../../src/kube/core-v1.ts';
 import { replicasOf, type TypedObject } from '../../src/placement/owner-chain.ts';
+import { AGAINST_BUDGET } from '../fixtures/eviction-refusals.ts';
 import { SchedulerRoom } from '../fixtures/scheduler-room.ts';
 
 /** A roll-out of Deployment shop/web that is stuck: six pods of ReplicaSet web-1 and four of web-2, all in member east. */
@@ -65,6 +66,16 @@ async function ask(replicas: readonly [number, number]): Promise<void> {
   await room.seen('it is known', () => sets.every((set, index) => asked(set) === replicas[index]));
 }
 
+const NOT_READY = { phase: 'Running', conditions: [{ type: 'Ready', status: 'False' }] };
+const uidOf = (name: string): string => cached(name)?.metadata.uid ?? '';
+
+/** Of the six of web-1 one is not Ready, and would be tried after the others. */
+async function oneIsNotWell(): Promise<string> {
+  const last = first.toSorted((a, b) => (uidOf(a) < uidOf(b) ? -1 : 1)).at(-1) ?? '';
+  await edit([last], { status: NOT_READY });
+  return last;
+}
+
 const onEastAlone = { spec: { nodeSelector: { 'kubernetes.io/hostname': 'east' } } };
 
 describe.each<[string, () => Promise<void>]>([
@@ -77,6 +88,36 @@ describe.each<[string, () => Promise<void>]>([
     await during(60);
     expect(new Set(room.evictions())).toEqual(new Set(second));
     expect(room.told('DrainedPodHeld').length).toBeGreaterThan(0);
+  });
+});
+
+describe('what holds pods that are Ready keeps none of their ReplicaSet that is not:', () => {
+  test('another one that has found no node', async () => {
+    const [like] = room.pods();
+    const { labels, ownerReferences } = like?.metadata ?? {};
+    const metadata = { name: 'waits', namespace: 'shop', labels, ownerReferences };
+    const spec = { containers: [{ name: 'main' }] };
+    room.make(PODS, { apiVersion: 'v1', kind: 'Pod', metadata, spec, status: { phase: 'Pending' } });
+    await room.seen('it came', () => cached('waits') !== undefined);
+    const last = await oneIsNotWell();
+    room.endPods(second);
+    await room.seen('they are gone', () => second.every((name) => cached(name) === undefined));
+    await ask([7, 0]);
+    await drained();
+    await during(60);
+    expect(room.evictions()).toEqual([last]);
+    expect(room.told('DrainedPodHeld')[0]).toContain('another pod of its workload has found no node');
+  });
+
+  test('a disruption budget that always lets such a one go', async () => {
+    const last = await oneIsNotWell();
+    room.api.fault = ({ path }) =>
+      path.endsWith('/eviction') && !path.endsWith(`/${last}/eviction`) ? AGAINST_BUDGET : undefined;
+    await drained();
+    await room.process.members.bringUpToDate('east', signal);
+    expect(room.evictions()).toContain(last);
+    // Of those that are Ready one is asked about for all.
+    expect(room.evictions()).toHaveLength(2);
   });
 });
 
