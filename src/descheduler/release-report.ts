@@ -97,9 +97,9 @@ export class ReleaseReport {
     events.record(podSubject(pod), 'Warning', 'ReleasedPodGivenBack', words);
   }
 
-  /** It waits where it would go, if its policy did not say that nothing does. */
+  /** It waits where it would go, if nothing were against it. */
   waits({ pod, keeps }: WaitStep): void {
-    if (keeps !== undefined) this.stays({ pod, kind: 'evict', why: keeps }, NEVER);
+    if (keeps !== undefined) this.stays({ pod, kind: 'evict', why: keeps.from }, keeps.why ?? NEVER);
   }
 
   /** Nobody lets it go. One Event per cause, again while it lasts. `cause`: the same where the words differ from time to time. */

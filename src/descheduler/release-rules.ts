@@ -40,7 +40,15 @@ const SHORT_MS = 60_000;
 /** Between two looks at a pod that waits for its member, in ms. */
 const LOOK_MS = 5_000;
 
+/** One that waits says what is against its end where others would come for it. */
 export function releaseStep(one: ReleaseCase, left: Left): ReleaseStep {
+  const step = firstStep(one, left);
+  if (step.kind !== 'wait' || step.keeps !== undefined || !isInTheWay(one, left)) return step;
+  const why = one.facts.whyItStaysLost(one.pod);
+  return why === undefined ? step : { ...step, keeps: { from: 'NoOther', why } };
+}
+
+function firstStep(one: ReleaseCase, left: Left): ReleaseStep {
   for (const rule of RULES) {
     const step = rule(one, left);
     if (step !== undefined) return step;
@@ -52,10 +60,14 @@ export function releaseStep(one: ReleaseCase, left: Left): ReleaseStep {
  * It serves nobody, and keeps room from the one that is to come. One that is Ready serves: its MemberCluster only does not say that all of it can be
  * relied on. While the fault is more likely here, all that wait may serve, though nobody hears of it.
  */
-function noOther(one: ReleaseCase, { room }: Left): ReleaseStep | undefined {
-  const { pod, own, heal, facts } = one;
-  const isInTheWay = heal === 'lost' && own === 0 && room > 0 && facts.lossCounts(pod);
-  return isInTheWay && facts.mayMakeRoom && facts.shortForMs >= SHORT_MS ? evictedOrKept(one, 'NoOther') : undefined;
+function isInTheWay({ pod, own, heal, facts }: ReleaseCase, { room }: Left): boolean {
+  const isSo = heal === 'lost' && own === 0 && room > 0 && facts.lossCounts(pod);
+  return isSo && facts.mayMakeRoom && facts.shortForMs >= SHORT_MS;
+}
+
+function noOther(one: ReleaseCase, left: Left): ReleaseStep | undefined {
+  if (!isInTheWay(one, left) || one.facts.whyItStaysLost(one.pod) !== undefined) return undefined;
+  return evictedOrKept(one, 'NoOther');
 }
 
 function awaitsMember({ pod, waits, heal }: ReleaseCase): ReleaseStep | undefined {
@@ -107,7 +119,7 @@ function evicted({ pod }: ReleaseCase, why: EvictReason): ReleaseStep {
 }
 
 function evictedOrKept(one: ReleaseCase, why: EvictReason): ReleaseStep {
-  return mustStay(one) ? { ...later(one.pod), keeps: why } : evicted(one, why);
+  return mustStay(one) ? { ...later(one.pod), keeps: { from: why } } : evicted(one, why);
 }
 
 function later(pod: Pod): WaitStep {

@@ -25,12 +25,12 @@ export type ReleaseStep =
   | WaitStep;
 /** One that changes something. */
 export type EndStep = Exclude<ReleaseStep, WaitStep>;
-/** `keeps`: why it would go, if its policy did not say that nothing does. */
+/** `keeps`: why it would go, and what is against it, in words; without any its policy says that nothing goes. */
 export interface WaitStep {
   readonly pod: Pod;
   readonly kind: 'wait';
   readonly forMs: number;
-  readonly keeps?: EvictReason;
+  readonly keeps?: { readonly from: EvictReason; readonly why?: string };
 }
 /**
  * Its member answers again, and it is Ready: it is given back, or goes. `instead`: the pod that came in its place; undefined when the
@@ -72,6 +72,8 @@ export interface ReleaseFacts {
   readonly stranded: (pod: Pod) => 'lost' | 'outOfService' | undefined;
   /** Pods of lost members are moved at present, and have been since the last pause, and its own member lost, for as long as those of this ReplicaSet stay there. */
   readonly lossCounts: (pod: Pod) => boolean;
+  /** Why that pod stays in its lost member all the same, by its policy or by itself, in words. */
+  readonly whyItStaysLost: (pod: Pod) => string | undefined;
   /** The ReplicaSet may have any of the room that is left to it before by now (room-left.ts). */
   readonly mayMakeRoom: boolean;
   /** For how long the ReplicaSet has had fewer pods than it wants, in ms. */

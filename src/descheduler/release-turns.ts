@@ -51,7 +51,8 @@ function after(step: ReleaseStep, { own, waits }: ReleaseCase, { ready, room, re
   if (step.kind !== 'evict') return { ready, room, replaced };
   return {
     ready: ready - own,
-    room: step.why === 'NoOther' ? room - 1 : room,
+    // Each of those that may go for others may be one that does: how many do is counted as they go (room-for-others.ts).
+    room,
     replaced: step.why === 'Replaced' && !waits ? replaced + 1 : replaced,
   };
 }

@@ -9,7 +9,7 @@ import { SinceWhen } from '../kube/since-when.ts';
 import { evict, get, patch } from '../kube/verbs.ts';
 import type { HandlerResult } from '../kube/workqueue.ts';
 import { lostMembers } from '../placement/lost-members.ts';
-import type { PlacedMember, PlacedPods } from '../placement/placed-pods.ts';
+import type { MoveRules, PlacedMember, PlacedPods } from '../placement/placed-pods.ts';
 import { evictionRefusal, mayBeDone, whyNotLetGo } from './eviction-refusal.ts';
 import { healStep, isHealed, strandedStep } from './heal-step.ts';
 import { type ChosenReason, HealedPods, type HealedPodsOptions } from './healed-pods.ts';
@@ -25,8 +25,9 @@ import {
   type ReleaseStep,
   type ReplicaSetFacts,
 } from './release-step.ts';
-import { type Room, RoomLeft, type SetLook } from './room-left.ts';
 import { releaseSteps } from './release-turns.ts';
+import { type MadeRoom, RoomForOthers } from './room-for-others.ts';
+import type { Room } from './room-left.ts';
 import { withWordsThatCount } from './out-of-service.ts';
 import type { Releases, Unadopted } from './releases.ts';
 import { onHealOf, purgeRules } from './purge-mode.ts';
@@ -35,8 +36,6 @@ import { onHealOf, purgeRules } from './purge-mode.ts';
 const LOOK_MS = 5_000;
 /** The same while the ReplicaSet does not say yet that a pod is Ready (ms). */
 const BEHIND_MS = 1_000;
-/** A ReplicaSet for which none could make room is asked about anew after so long (ms). */
-const NO_ROOM_MS = 15_000;
 /** What fails may pass by itself; what has failed for so long is told (ms). */
 const FAILING_MS = 60_000;
 /** Time before a pod that was given back may be moved again (ms). */
@@ -71,9 +70,7 @@ export class ReleasedPods {
   readonly #o: ReleasedPodsOptions;
   readonly #healed: HealedPods;
   readonly #report: ReleaseReport;
-  readonly #room: RoomLeft;
-  /** By key of a ReplicaSet for which none could make room, until when that is not tried again, in monotonic ms. */
-  readonly #noRoomUntil = new Map<string, number>();
+  readonly #room: RoomForOthers;
   /** By key, that a ReplicaSet has fewer pods than it wants. */
   readonly #short = new SinceWhen();
   /** By key of a ReplicaSet, that its rules say KeepReplacement. */
@@ -87,7 +84,7 @@ export class ReleasedPods {
     this.#o = options;
     this.#healed = new HealedPods(options);
     this.#report = new ReleaseReport(options);
-    this.#room = new RoomLeft(options);
+    this.#room = new RoomForOthers(options);
   }
 
   /** Throws errors of the host's API; a pod that changed or disappeared meanwhile is not an error. */
@@ -134,36 +131,22 @@ export class ReleasedPods {
     if (placed.problem !== undefined) return { requeueAfterMs: LOOK_MS };
     const { steps, room } = this.#steps(setKey, live);
     const ends = steps.filter((step) => step.kind !== 'wait');
+    let { mayGo } = room;
     for (const step of ends) {
       if (signal.aborted) break;
-      if (!isForRoom(step)) await this.#carryOut(step, signal).catch(failed);
+      if (isForRoom(step)) continue;
+      const became = await this.#carryOut(step, signal).catch((error: unknown) => {
+        failed(error);
+        return step.kind !== 'evict' && mayBeDone(error) ? 'givenBack' : undefined;
+      });
+      // The ReplicaSet lacks one less.
+      if (became === 'givenBack') mayGo -= 1;
     }
-    await this.#makeRoom(setKey, ends.filter(isForRoom), room, failed, signal);
+    const tryOne = async (step: RoomStep, comeBefore: number): Promise<MadeRoom> =>
+      await this.#goForOthers(step, comeBefore, signal);
+    await this.#room.make(setKey, ends.filter(isForRoom), { ...room, mayGo }, tryOne, failed, signal);
     const isBehind = live !== undefined && live.ready < readyOf(placed.ofController(setKey));
     return { requeueAfterMs: isBehind ? BEHIND_MS : LOOK_MS };
-  }
-
-  /** As many of them as may. Where the next one that comes would have no place, none of those after it has one: all are alike. */
-  async #makeRoom(
-    setKey: string,
-    steps: readonly EndStep[],
-    { open, mayGo }: Room,
-    failed: (error: unknown) => void,
-    signal: AbortSignal,
-  ): Promise<void> {
-    let went = 0;
-    let mayRest = steps.length > 0;
-    for (const step of steps) {
-      if (signal.aborted || went >= mayGo) return;
-      const became = await this.#carryOut(step, signal, open + went).catch((error: unknown) => {
-        failed(error);
-        mayRest = false;
-        return mayBeDone(error) ? 'went' : undefined;
-      });
-      if (became === 'noPlace') break;
-      if (became === 'went') went += 1;
-    }
-    if (mayRest && went === 0) this.#noRoomUntil.set(setKey, this.#o.monotonic() + NO_ROOM_MS);
   }
 
   /** A pod is gone. */
@@ -172,10 +155,10 @@ export class ReleasedPods {
     this.#gone.forget(pod.metadata.uid ?? '');
     this.#fails.forget(pod.metadata.uid ?? '');
     const mark = releasedFrom(pod);
-    if (mark === undefined) return;
-    const setKey = keyFor(pod.metadata.namespace, mark.uid);
+    const setKey = mark && keyFor(pod.metadata.namespace, mark.uid);
+    this.#room.gone(pod, setKey);
+    if (setKey === undefined) return;
     this.#madeRoom(setKey);
-    this.#room.gone(setKey, pod);
   }
 
   /** A ReplicaSet that has fewer pods than it wants has its time to make one anew. */
@@ -211,7 +194,7 @@ export class ReleasedPods {
     };
     const passedMs = (pod: Pod): number => releases.passedMs(pod);
     const missing = missingOf(set, owned);
-    const room = set === undefined ? NO_ROOM : this.#lookAtRoom(setKey, { released, owned, missing });
+    const room = set === undefined ? NO_ROOM : this.#room.look(setKey, { released, owned, missing });
     const steps = releaseSteps({
       set,
       released,
@@ -219,6 +202,7 @@ export class ReleasedPods {
       rules,
       passedMs,
       lossCounts,
+      whyItStaysLost: (pod) => found && this.#whyItStaysLost(pod, found),
       mayMakeRoom: room.mayGo > 0,
       shortForMs: this.#short.lasting(setKey, missing > 0, monotonic()),
       heal: (pod) => {
@@ -232,16 +216,10 @@ export class ReleasedPods {
     return { steps, room };
   }
 
-  /** At each look, so that it is seen who comes. */
-  #lookAtRoom(setKey: string, look: SetLook): Room {
-    const room = this.#room.look(setKey, look);
-    return (this.#noRoomUntil.get(setKey) ?? 0) > this.#o.monotonic() ? { ...room, mayGo: 0 } : room;
-  }
-
   #forgetTimes(setKey: string): void {
     this.#short.forget(setKey);
     this.#keeps.forget(setKey);
-    this.#noRoomUntil.delete(setKey);
+    this.#room.tryAnew(setKey);
     for (const { metadata } of this.#o.releases.of(setKey)) this.#gone.forget(metadata.uid ?? '');
   }
 
@@ -277,33 +255,42 @@ export class ReleasedPods {
     }
   }
 
-  /** `comeBefore`: for one that makes room, how many come in the room of those before it. @returns of such a one whether it went, or why not */
-  async #carryOut(step: EndStep, signal: AbortSignal, comeBefore = 0): Promise<'went' | 'noPlace' | undefined> {
-    const { host } = this.#o;
-    const { namespace, name, uid } = step.pod.metadata;
+  /** It goes so that others come, of which so many do in the room of those before it. */
+  async #goForOthers(step: RoomStep, comeBefore: number, signal: AbortSignal): Promise<MadeRoom> {
     try {
-      const live = await get<Pod>(host, PODS, { namespace, name }, { signal });
-      const released = releasedFrom(live);
-      // The caches will catch up.
-      const isThere = live.metadata.uid === uid && live.metadata.deletionTimestamp === undefined;
-      if (!isThere || released === undefined) return undefined;
-      if (step.kind === 'evict' && BY_READINESS.has(step.why) && isReady(live) !== isReady(step.pod)) return undefined;
-      if (isForRoom(step)) {
-        if (this.#toleratesLoss(live)) return undefined;
-        const noPlace = this.#whyNoPlace(live, comeBefore);
-        if (noPlace !== undefined) {
-          this.#report.stays(step, noPlace, 'noPlace');
-          return 'noPlace';
-        }
-        await this.#evict(live, released, step.why, signal);
-        return 'went';
+      const found = await this.#readPod(step, signal);
+      if (found === undefined) return undefined;
+      const { live, released } = found;
+      if (this.#whyItStaysLost(live, this.#o.placed.rulesOf(asOwned(live))) !== undefined) return undefined;
+      const noPlace = this.#whyNoPlace(live, comeBefore);
+      if (noPlace !== undefined) {
+        this.#report.stays(step, noPlace, 'noPlace');
+        return 'noPlace';
       }
+      await this.#evict(live, released, step.why, signal);
+      return 'went';
+    } catch (error) {
+      this.#failed(step, error);
+      return undefined;
+    }
+  }
+
+  /** @returns whether its ReplicaSet has it again */
+  async #carryOut(step: EndStep, signal: AbortSignal): Promise<'givenBack' | undefined> {
+    try {
+      const found = await this.#readPod(step, signal);
+      if (found === undefined) return undefined;
+      const { live, released } = found;
       if (step.kind === 'choose') {
         const chosen = await this.#healed.choose(step, live, released, signal);
-        if (chosen === 'stays') this.#report.kept(live, released.replicaSet, step.instead);
-        else if (chosen !== undefined) await this.#evict(live, released, chosen, signal);
+        if (chosen === 'stays') {
+          this.#report.kept(live, released.replicaSet, step.instead);
+          return 'givenBack';
+        }
+        if (chosen !== undefined) await this.#evict(live, released, chosen, signal);
       } else if (step.kind === 'giveBack') {
         await this.#giveBack(live, released, step.why, signal);
+        return 'givenBack';
       } else {
         await this.#evict(live, released, step.why, signal).catch(async (error: unknown) => {
           if (step.why !== 'NoReplicas' || !isRefusal(error)) throw error;
@@ -316,12 +303,22 @@ export class ReleasedPods {
     return undefined;
   }
 
-  /** Whether it stays as any other pod of a lost member does for now: caches keep no tolerations. */
-  #toleratesLoss(live: Pod): boolean {
+  /** The pod past the caches; undefined: these will catch up. */
+  async #readPod(step: EndStep, signal: AbortSignal): Promise<{ live: Pod; released: Released } | undefined> {
+    const { namespace, name, uid } = step.pod.metadata;
+    const live = await get<Pod>(this.#o.host, PODS, { namespace, name }, { signal });
+    const released = releasedFrom(live);
+    const isThere = live.metadata.uid === uid && live.metadata.deletionTimestamp === undefined;
+    if (!isThere || released === undefined) return undefined;
+    const isOtherwise = step.kind === 'evict' && BY_READINESS.has(step.why) && isReady(live) !== isReady(step.pod);
+    return isOtherwise ? undefined : { live, released };
+  }
+
+  /** Why it stays, as any other pod of a lost member does for now, in words: of a released pod caches keep all that says so. */
+  #whyItStaysLost(pod: Pod, rules: MoveRules): string | undefined {
     const { placed, lostForMs, unpausedForMs } = this.#o;
-    const own = asOwned(live);
-    const lostMs = Math.min(lostForMs(placed.clusterOf(live.spec.nodeName ?? '')), unpausedForMs());
-    return whyItStaysLost(own, placed.rulesOf(own), lostMs) !== undefined;
+    const lostMs = Math.min(lostForMs(placed.clusterOf(pod.spec.nodeName ?? '')), unpausedForMs());
+    return whyItStaysLost(asOwned(pod), rules, lostMs)?.why;
   }
 
   /** Why the pod that would come in its room would have no place, in words. */
@@ -379,7 +376,9 @@ function isUnanswered(pod: Pod, member: PlacedMember | undefined): boolean {
 }
 
 /** It goes, so that its ReplicaSet can make another one. */
-function isForRoom(step: EndStep): step is EndStep & { why: 'NoOther' } {
+type RoomStep = EndStep & { kind: 'evict'; why: 'NoOther' };
+
+function isForRoom(step: EndStep): step is RoomStep {
   return step.kind === 'evict' && step.why === 'NoOther';
 }
 

@@ -115,6 +115,7 @@ describe('what becomes of released pods', () => {
       heal: () => 'replaced',
       stranded: () => undefined,
       lossCounts: () => true,
+      whyItStaysLost: () => undefined,
       mayMakeRoom: true,
       shortForMs: 0,
       clusterOf: (nodeName) => nodeName,
@@ -332,6 +333,7 @@ describe('what becomes of pods whose member was lost', () => {
       heal: () => 'choose',
       stranded: () => undefined,
       lossCounts: () => true,
+      whyItStaysLost: () => undefined,
       mayMakeRoom: true,
       shortForMs: 0,
       clusterOf: (nodeName) => nodeName,
@@ -339,7 +341,7 @@ describe('what becomes of pods whose member was lost', () => {
     }).map((step) => {
       if (step.kind === 'choose')
         return `${step.pod.metadata.name} instead of ${step.instead?.metadata.name ?? 'nobody'}${step.mayGo ? '' : ', must stay'}`;
-      return `${step.pod.metadata.name} ${step.kind} ${step.kind === 'wait' ? (step.keeps ?? '') : step.why}`.trim();
+      return `${step.pod.metadata.name} ${step.kind} ${step.kind === 'wait' ? (step.keeps?.from ?? '') : step.why}`.trim();
     });
 
   test.each<[string, Partial<Parameters<typeof releaseSteps>[0]>, string[]]>([
@@ -361,7 +363,7 @@ describe('what becomes of pods whose member was lost', () => {
         heal: () => 'lost',
         shortForMs: 60_000,
       },
-      ['a evict NoOther', 'b wait'],
+      ['a evict NoOther', 'b evict NoOther'],
     ],
     [
       'it is Ready, though not all can be relied on that is said of its member: a quota ends none that serves',
@@ -400,6 +402,43 @@ describe('what becomes of pods whose member was lost', () => {
         shortForMs: 3_600_000,
       },
       ['a wait', 'b evict NoOther'],
+    ],
+    [
+      'its member does not answer, no other one can be made beside it, and it stays by itself: not those after it',
+      {
+        owned: [came('x')],
+        released: [lost('a', NOT_READY), lost('b', NOT_READY)],
+        heal: () => 'lost',
+        whyItStaysLost: ({ metadata }) => (metadata.name === 'a' ? 'so' : undefined),
+        shortForMs: 60_000,
+      },
+      ['a wait NoOther', 'b evict NoOther'],
+    ],
+    [
+      'it was released before its member was lost, no other one can be made beside it, and it stays by itself',
+      {
+        set: set(3),
+        owned: [came('x')],
+        released: [out('a', 10, 3, NOT_READY)],
+        stranded: () => 'lost',
+        whyItStaysLost: () => 'so',
+        passedMs: () => 0,
+        shortForMs: 60_000,
+      },
+      ['a wait NoOther'],
+    ],
+    [
+      'the same, and as many others are Ready as before',
+      {
+        set: set(3),
+        owned: [came('x')],
+        released: [out('a', 10, 1, NOT_READY)],
+        stranded: () => 'lost',
+        whyItStaysLost: () => 'so',
+        passedMs: () => 0,
+        shortForMs: 60_000,
+      },
+      ['a evict Replaced'],
     ],
     [
       'it is not Ready again, and others are',

@@ -3,8 +3,10 @@ import { asOwned, releasedText } from '../../src/api/released.ts';
 import type { ReleasedPods } from '../../src/descheduler/released-pods.ts';
 import { Releases } from '../../src/descheduler/releases.ts';
 import type { Pod } from '../../src/kube/core-v1.ts';
+import { jsonEqual } from '../../src/kube/json-equal.ts';
 import { ownerKeyOf } from '../../src/kube/owner-references.ts';
 import type { TypedObject } from '../../src/placement/owner-chain.ts';
+import { AGAINST_BUDGET, DENIED_BY_WEBHOOK } from '../fixtures/eviction-refusals.ts';
 import { releasedPodsIn } from '../fixtures/released-pods.ts';
 import { SchedulerRoom } from '../fixtures/scheduler-room.ts';
 
@@ -14,31 +16,35 @@ let releases: Releases;
 let ends: ReleasedPods;
 let set: TypedObject;
 let unfollow: () => void;
+/** Names of those that do not go, though they are asked to. */
+let staying: readonly string[] = [];
 const PODS = '/api/v1/namespaces/shop/pods';
 const POLICY = '/apis/spillway.dev/v1alpha1/namespaces/shop/placementpolicies/p';
 const { signal } = new AbortController();
 
 /** `slots`: room in west; there is none elsewhere. */
 async function start(count: number, slots: number): Promise<void> {
+  staying = [];
   room = await SchedulerRoom.start(['east', 'west', 'north']);
   ({ set } = await room.deploy('web', count));
   room.editSet('web-1', { spec: { replicas: count, selector: { matchLabels: { 'pod-template-hash': 'one' } } } });
   const names = await room.run(set, { east: count });
   room.place('p', {});
-  room.api.edit(POLICY, {
-    spec: {
-      ...(room.api.objects.get(POLICY)?.['spec'] as object),
-      failover: { onMemberLost: { onHeal: 'KeepOriginal' } },
-    },
-  });
-  const { policies } = room.process.view;
-  await room.seen('the policy', () => policies.get('shop/p')?.policy?.spec.failover !== undefined);
+  await rule({ onHeal: 'KeepOriginal' });
   for (const name of ['local', 'north']) room.setRoom(name, 0);
   room.setRoom('west', slots);
   begin();
   for (const name of ['west', 'north']) await answers(true, name);
   await answers(false, 'east');
   await wait(names);
+}
+
+async function rule(onMemberLost: { onHeal: string; action?: string }): Promise<void> {
+  const failover = { onMemberLost };
+  room.api.edit(POLICY, { spec: { ...(room.api.objects.get(POLICY)?.['spec'] as object), failover } });
+  const { policies } = room.process.view;
+  const known = (): object | undefined => policies.get('shop/p')?.policy?.spec.failover?.onMemberLost;
+  await room.seen('the policy', () => jsonEqual(known(), onMemberLost));
 }
 
 /** A process begins to end released pods. */
@@ -65,6 +71,7 @@ afterEach(async () => {
   await room.close();
 });
 
+const uidOf = (name: string): string => known(name)?.metadata.uid ?? '';
 const known = (name: string): Pod | undefined => room.process.view.pods.get(`shop/${name}`);
 
 /** It is evicted, and ends when its member answers. */
@@ -89,7 +96,8 @@ async function wait(names: readonly string[]): Promise<void> {
       },
       status: { phase: 'Running', conditions: [{ type: 'Ready', status: 'False' }] },
     });
-  await room.seen('they are released', () => releases.of(ownerKeyOf(set)).length === names.length);
+  const out = (): string[] => releases.of(ownerKeyOf(set)).map(({ metadata }) => metadata.name);
+  await room.seen('they are released', () => names.every((name) => out().includes(name)));
 }
 
 async function answers(yes: boolean, member: string): Promise<void> {
@@ -105,9 +113,12 @@ async function watch(forSeconds: number, then: (evicted: number) => Promise<void
   const at: number[] = [];
   for (let second = 0; second <= forSeconds; second += 5) {
     const before = room.evictions().length;
-    await ends.bringUpToDate(ownerKeyOf(set), signal);
+    await ends.bringUpToDate(ownerKeyOf(set), signal).catch((error: unknown) => {
+      if (staying.length === 0) throw error;
+    });
     const names = room.evictions().slice(before);
-    await room.seen('they are gone', () => names.every((name) => known(name) === undefined));
+    const gone = names.filter((name) => !staying.includes(name));
+    await room.seen('they are gone', () => gone.every((name) => known(name) === undefined));
     at.push(...names.map(() => second));
     await then(names.length);
     room.now += 5_000;
@@ -153,11 +164,76 @@ describe('a quota leaves a ReplicaSet no room beside pods that wait in a lost me
     ]);
   });
 
+  const TOLERATES = { key: 'spillway.dev/member-unreachable', operator: 'Exists', effect: 'NoExecute' };
+  const tolerate = async (names: readonly string[], more: object = {}): Promise<void> => {
+    for (const name of names) room.api.edit(`${PODS}/${name}`, { spec: { tolerations: [{ ...TOLERATES, ...more }] } });
+    await room.seen('their tolerations', () => names.every((name) => known(name)?.spec.tolerations?.length === 1));
+  };
+  const names = (): string[] => releases.of(ownerKeyOf(set)).map(({ metadata }) => metadata.name);
+
+  test.each([
+    ['their policy says Hold by now', 'its policy says Hold'],
+    ['they tolerate it for an hour', 'it tolerates spillway.dev/member-unreachable for 60m'],
+  ])('and %s: the host is not asked about any, and each says why it stays', async (what, why) => {
+    await start(50, 100);
+    if (what.includes('hour')) await tolerate(names(), { tolerationSeconds: 3_600 });
+    else await rule({ onHeal: 'KeepOriginal', action: 'Hold' });
+    const before = room.api.seen.length;
+    await watch(895);
+    expect(room.api.seen.slice(before)).toEqual([]);
+    const told = names().map(
+      (name) => `Pod ${name}: its ReplicaSet makes no other pod beside it, but it cannot be ended: ${why}`,
+    );
+    expect(room.told('ReleasedPodStays')).toEqual(expect.arrayContaining(told));
+    expect(room.events).toHaveLength(50);
+  });
+
+  test.each([
+    ['tolerates that for ever', 0, 300],
+    ['is not let go by a webhook', 1, 300],
+    // It may have gone, until a cache would show it.
+    ['gets no answer', 1, 360],
+  ])('and it lacks one of two: where the first one %s the other one goes', async (what, times, second) => {
+    await start(2, 100);
+    await room.run(set, { west: 1 });
+    const [first = '', other = ''] = names().toSorted((a, b) => (uidOf(a) < uidOf(b) ? -1 : 1));
+    if (times === 0) await tolerate([first]);
+    else staying = [first];
+    const fault = what === 'gets no answer' ? 'reset' : DENIED_BY_WEBHOOK;
+    room.api.fault = ({ path }) => (path.endsWith(`/${first}/eviction`) ? fault : undefined);
+    const at = await watch(800);
+    expect([room.evictions(), at.at(-1)]).toEqual([[...Array<string>(times).fill(first), other], second]);
+  });
+
+  test('and its budget lets none go: few of many are asked to at a time, and all in turn', async () => {
+    await start(50, 100);
+    staying = names();
+    room.api.fault = ({ path }) => (path.endsWith('/eviction') ? AGAINST_BUDGET : undefined);
+    const at = await watch(300 + 4 * 15);
+    expect(at).toEqual([300, 315, 330, 345, 360].flatMap((second) => Array<number>(10).fill(second)));
+    expect(new Set(room.evictions()).size).toBe(50);
+  });
+
+  test('and the one that it lacks is given back to it at that moment: none goes', async () => {
+    await start(1, 100);
+    room.editSet('web-1', { spec: { replicas: 2 } });
+    const [, back = ''] = await room.run(set, { west: 1, north: 1 });
+    await wait([back]);
+    await watch(295);
+    const conditions = [{ type: 'Ready', status: 'True' }];
+    room.api.edit(`${PODS}/${back}`, { status: { phase: 'Running', conditions } });
+    await room.seen(
+      'it is Ready',
+      () => known(back)?.status?.conditions?.some(({ type }) => type === 'Ready') === true,
+    );
+    await watch(0);
+    expect([room.evictions(), room.told('OriginalKept')]).toEqual([[], [expect.stringContaining(back)]]);
+  });
+
   test('one that is kept by what is said of it alone keeps no other one', async () => {
     await start(2, 100);
     const [first] = releases.of(ownerKeyOf(set));
-    const tolerations = [{ key: 'spillway.dev/member-unreachable', operator: 'Exists', effect: 'NoExecute' }];
-    room.api.edit(`${PODS}/${first?.metadata.name ?? ''}`, { spec: { tolerations } });
+    room.api.edit(`${PODS}/${first?.metadata.name ?? ''}`, { spec: { tolerations: [TOLERATES] } });
     await watch(300);
     expect(room.evictions()).toEqual([expect.not.stringMatching(new RegExp(`^${first?.metadata.name ?? ''}$`))]);
   });
