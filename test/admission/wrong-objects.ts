@@ -147,4 +147,10 @@ export const WRONG_TAINTS: readonly (readonly [node: string, taint: string, refu
     `east-gpu is a virtual node, and spillway.dev/cordon is no taint of Spillway: ${OUR_TAINTS}kubectl taint node east-gpu spillway.dev/drain:NoSchedule. ` +
       'To evict all that budgets let go: kubectl drain east-gpu. To keep new pods away: kubectl cordon east-gpu. ',
   ],
+  [
+    'east',
+    'spillway.dev/drain:PreferNoSchedule',
+    'east is a virtual node, and spillway.dev/drain:PreferNoSchedule would empty nothing, as it keeps no new pods away. ' +
+      'To have all pods moved one after the other where they fit: kubectl taint node east spillway.dev/drain:NoSchedule. ',
+  ],
 ];

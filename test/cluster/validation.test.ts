@@ -173,6 +173,7 @@ describe('a taint of effect NoExecute, or of a key of ours that there is not', (
     ['east', 'spillway.dev/member-unreachable:NoSchedule'],
     ['east', 'spillway.dev.example.com/drian:NoSchedule'],
     ['labelled', 'spillway.dev/drian:NoSchedule'],
+    ['labelled', 'spillway.dev/drain:PreferNoSchedule'],
     ['real', 'spillway.dev/drian:NoSchedule'],
   ])('keeps nobody from anything else: %s %s', async (node, what) => {
     expect(await tried(node, what)).toMatchObject({ code: 0, stderr: '' });
@@ -183,6 +184,7 @@ describe('a taint of effect NoExecute, or of a key of ours that there is not', (
     await host.kubectl(['delete', 'validatingadmissionpolicybinding', 'spillway-node-taints']);
     await until('the rule is gone', async () => (await taint('east', 'gone=x:NoExecute')).code === 0);
     expect(await taint('east', 'spillway.dev/drian:NoSchedule')).toMatchObject(well);
+    expect(await taint('east', 'spillway.dev/drain:PreferNoSchedule')).toMatchObject(well);
     await host.apply(file('admission/node-taints.yaml'));
     await until('the rule is back', async () => (await tried('east', 'other:NoExecute')).code === 1);
     expect(await host.kubectl(['label', 'node', 'east', 'disk=fast'])).toMatchObject(well);
@@ -196,6 +198,7 @@ describe('a taint of effect NoExecute, or of a key of ours that there is not', (
     expect(await taint('east', 'spillway.dev/drian:PreferNoSchedule')).toMatchObject(well);
     expect((await tried('east', 'spillway.dev/drained:NoSchedule')).stderr).toContain('is no taint of Spillway');
     expect(await taint('east', 'spillway.dev/drian-')).toMatchObject(well);
+    expect(await taint('east', 'spillway.dev/drain-')).toMatchObject(well);
     expect((await tried('east', 'spillway.dev/drian:NoSchedule')).stderr).toContain('is no taint of Spillway');
     expect(await taint('east', 'gone-')).toMatchObject(well);
     expect((await tried('east', 'gone=x:NoExecute')).stderr).toContain(REFUSED);

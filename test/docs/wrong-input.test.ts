@@ -88,8 +88,8 @@ it('the page of wrong input lists everything wrong that tests apply, with what i
     ),
     '## Taints of virtual nodes',
     '',
-    'On a virtual node a taint of effect NoExecute would end all pods there at once, and one of a key of ours that there is not would say',
-    'nothing. `manifests/admission/node-taints.yaml` refuses both; what is done',
+    'On a virtual node a taint of effect NoExecute would end all pods there at once, and one of a key of ours that there is not, or a',
+    'drain that keeps no new pods away, would empty nothing. `manifests/admission/node-taints.yaml` refuses them; what is done',
     '[instead](../concepts/failover.md#by-hand-it-is-refused).',
     '',
     ...table(
