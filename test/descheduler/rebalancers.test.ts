@@ -582,6 +582,13 @@ describe('a dry run', () => {
     expect(observed()?.message).toMatch(/^more pods than these would be moved; now they would wait: /);
   });
 
+  test('is cut to what its CRD takes', async () => {
+    why = 'no other cluster takes it now '.repeat(100);
+    await answered();
+    expect(observed()?.message).toMatch(/^now they would wait: no other cluster .*…$/);
+    expect(observed()?.message).toHaveLength(1_024);
+  });
+
   test('of what is where it would go, is not there, or under no rules says that', async () => {
     fleet.pods = fleet.pods.map((pod) => ({ ...pod, cluster: 'home' }));
     await answered({ dryRun: true }, 'gone');
