@@ -99,5 +99,5 @@ demo: build ## a host with one node and two members on this machine, and a Deplo
 demo-down: build ## end the demo and remove all of it (PURGE=1: binaries and images from the cache, too)
 	@node dist/hack/main.js demo-down $(if $(PURGE),--purge)
 
-burst-demo: build ## watch an autoscaler burst out of its host into two members, one of which is lost twice (4 minutes)
+burst-demo: build ## watch an autoscaler burst out of its host into two members, one of which is lost twice; an error if it is not as it should be (4 minutes)
 	@node dist/hack/main.js burst

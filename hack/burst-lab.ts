@@ -27,6 +27,9 @@ const MEMBERS: readonly MemberPlan[] = [
 /** So that a member that does not answer is one within seconds. */
 const QUICK_PROBE = { periodSeconds: 1, timeoutSeconds: 2, failureThreshold: 2, podsUnreadyAfterSeconds: 5 };
 
+/** Pods that leave a lost member, per second: slowly enough that three of them show the pace to a tenth, also where the machine has much else to do. */
+export const PACE = 0.25;
+
 /** As often as metrics-server agrees to measure, in seconds. */
 const MEASURED_EVERY = 10;
 
@@ -61,7 +64,7 @@ async function startHost(workspace: Workspace): Promise<Pick<BurstLab, 'host' | 
   ];
   for (const file of files) await host.apply(manifest(file));
   const [spillway] = await Promise.all([
-    startSpillway(host, { extenderPort }),
+    startSpillway(host, { extenderPort, configuration: { descheduler: { movesPerSecondPerMember: PACE } } }),
     startMetricsServer(host, { everySeconds: MEASURED_EVERY }),
   ]);
   return { host, spillway };

@@ -50,6 +50,11 @@ export class BurstStage {
     return await until(what, look, { timeoutMs: 240_000, intervalMs: 250 });
   }
 
+  /** A watch has ended: what is seen is old. */
+  get isBlind(): boolean {
+    return this.#lost !== undefined;
+  }
+
   async end(): Promise<void> {
     this.#stop.abort();
     await this.#work;

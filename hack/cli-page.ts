@@ -62,7 +62,8 @@ const RIGHTS: Readonly<Record<string, string>> = {
   uncordon: 'get and patch `memberclusters`; list `nodes` for what keeps new pods away all the same',
   drain: 'get and patch `memberclusters`; list `nodes`, list and get `pods` of all namespaces; create `pods/eviction`',
   move: 'get `memberclusters` and the workloads that are named; create and get `workloadmigrations` in the namespace (list them, to be told of another one of the same workloads before); for a dry run delete them',
-  rebalance: 'get the workloads that are named; create `workloadrebalancers`, and to wait get them',
+  rebalance:
+    'get the workloads that are named; create `workloadrebalancers`, and to wait get them; for a dry run get and delete them',
   'stop-moves': 'get and patch `leases` in the namespace of Spillway',
   'resume-moves': 'as `stop-moves`',
   translate: 'none: it asks no cluster',

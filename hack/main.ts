@@ -4,8 +4,9 @@ import { dirname, join } from 'node:path';
 import { Command } from 'commander';
 import { programVersion } from '../src/version.ts';
 import { cacheFolder, ensureBinaries } from './binaries.ts';
-import { startBurstLab } from './burst-lab.ts';
+import { PACE, startBurstLab } from './burst-lab.ts';
 import { loseMember, loseMemberForGood } from './burst-loss.ts';
+import { judgeLoss, type Loss } from './burst-verdict.ts';
 import { runBurst } from './burst.ts';
 import { startDemo } from './demo.ts';
 import { run } from './command.ts';
@@ -132,12 +133,20 @@ program
     try {
       say('starting a host with metrics-server, and members a and b');
       const lab = await startBurstLab(workspace);
+      const wrong: string[] = [];
       await runBurst(
         lab,
         (line) => console.log(line),
         async (stage) => {
-          await loseMember(lab, stage);
-          await loseMemberForGood(lab, stage);
+          const judge = (loss: Loss): void => {
+            const found = judgeLoss(stage.history.moments(), loss, PACE);
+            for (const line of found) stage.say(`not as it should be: ${line}`);
+            wrong.push(...found);
+          };
+          judge(await loseMember(lab, stage));
+          if (wrong.length === 0) judge(await loseMemberForGood(lab, stage));
+          if (wrong.length > 0) throw new Error(`the burst was not as it should be: ${wrong.join('; ')}`);
+          stage.say(`each time pods left a at ${String(PACE)} a second, and all are where the policy says`);
         },
       );
     } finally {

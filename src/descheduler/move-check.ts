@@ -55,13 +55,18 @@ export class MoveCheck {
 
   /** The live pod, if it should still be moved and fits elsewhere. @throws what the host answers that says nothing of the pod */
   async look(wanted: WantedMove, signal: AbortSignal): Promise<Found | { stays: 'notWanted' | Held }> {
-    const { placed, live: pods, underWay } = this.#o;
+    const { live: pods } = this.#o;
     const read = await pods.readNow(wanted.pod, signal);
     if (!('live' in read)) return read;
     const { live } = read;
     if ((await wanted.isOrdered?.(signal)) === false) return { stays: 'notWanted' };
     const { stopped } = this;
-    if (stopped !== undefined) return { stays: stopped };
+    return stopped === undefined ? this.judge(wanted, live) : { stays: stopped };
+  }
+
+  /** The same whatever people say of all moves, of a pod that was read: from caches. */
+  judge(wanted: WantedMove, live: Pod): Found | { stays: 'notWanted' | Held } {
+    const { placed, live: pods, underWay } = this.#o;
     // After an outage of the host the pod can be read before the watches have caught up with taints and members.
     if (placed.problem !== undefined)
       return { stays: { why: `the host cannot be followed now (${placed.problem})`, ofWorkload: true } };

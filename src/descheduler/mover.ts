@@ -200,6 +200,12 @@ export class Mover {
     return this.#held.why(pod, strategy) ?? (this.restMs(pod) > 0 ? this.#held.lastOf(pod) : undefined);
   }
 
+  /** Why the move would be held now, in words, as far as caches and what was read of the pod say it. Nothing is done, and nothing told. */
+  whyHeldNow(wanted: WantedMove): string | undefined {
+    const found = this.#check.judge(wanted, this.asRead(wanted.pod));
+    return 'live' in found || found.stays === 'notWanted' ? undefined : found.stays.why;
+  }
+
   /** Throws what the host answers that says nothing of the pod, as when it cannot be reached; one that changed or disappeared meanwhile is not an error. */
   async move(wanted: WantedMove, signal: AbortSignal): Promise<MoveOutcome> {
     const outcome = await this.#try(wanted, signal).catch((error: unknown) => {

@@ -1,21 +1,64 @@
-import type { ObservedWorkload, WorkloadRebalancer, WorkloadRebalancerStatus } from '../api/workload-rebalancer.ts';
+import {
+  LONGEST_MESSAGE,
+  LONGEST_WHY,
+  type ObservedWorkload,
+  type WorkloadRebalancer,
+  type WorkloadRebalancerStatus,
+} from '../api/workload-rebalancer.ts';
+import { cut } from '../kube/cut-text.ts';
+import { counted } from '../kube/counted.ts';
 import { timestamp } from '../kube/timestamps.ts';
+import type { Rehearsal } from './rebalance-rehearsal.ts';
 
-/** The status for what became of the workloads so far, in the order of the spec. `now` in ms. */
+/** The status for what became of the workloads so far, in the order of the spec. `now` in ms; `isDry`: nothing is moved. */
 export function rebalanceStatus(
   { metadata, status }: WorkloadRebalancer,
-  observedWorkloads: ObservedWorkload[],
-  now: number,
+  observed: readonly ObservedWorkload[],
+  { now, isDry }: { now: number; isDry: boolean },
 ): WorkloadRebalancerStatus {
   const { generation: observedGeneration = 0 } = metadata;
   const before = status?.observedGeneration === observedGeneration ? status.finishTime : undefined;
+  const observedWorkloads = observed.map(bounded);
   const isFinished = observedWorkloads.every(({ result }) => result !== undefined);
   return {
     observedGeneration,
-    summary: summaryOf(observedWorkloads),
+    summary: isDry ? rehearsedInWords(observedWorkloads) : summaryOf(observedWorkloads),
     observedWorkloads,
     ...(isFinished ? { finishTime: before ?? timestamp(now) } : {}),
   };
+}
+
+/** What is said of a workload of which pods would be moved: which, and what would hold them. */
+export function rehearsalInWords({
+  moves,
+  hasMore,
+  isUnread,
+  held,
+}: Rehearsal): Pick<ObservedWorkload, 'moves' | 'message'> {
+  const parts = [
+    ...(hasMore ? ['more pods than these would be moved'] : []),
+    ...(isUnread ? ['not all of its pods can be read now, so there may be more'] : []),
+    ...held.map((why) => `now they would wait: ${why}`),
+  ];
+  return { moves: [...moves], ...(parts.length === 0 ? {} : { message: parts.join('; ') }) };
+}
+
+/** What others said stands in it. */
+function bounded(one: ObservedWorkload): ObservedWorkload {
+  const { message, moves } = one;
+  return {
+    ...one,
+    ...(message === undefined ? {} : { message: cut(message, LONGEST_MESSAGE) }),
+    ...(moves === undefined ? {} : { moves: moves.map((move) => ({ ...move, why: cut(move.why, LONGEST_WHY) })) }),
+  };
+}
+
+function rehearsedInWords(all: readonly ObservedWorkload[]): string {
+  const done = all.filter(({ result }) => result !== undefined).length;
+  const pods = all.reduce((sum, { moves = [] }) => sum + moves.length, 0);
+  const failed = all.filter(({ result }) => result === 'Failed').length;
+  const found = failed === 0 ? '' : `, ${String(failed)} Failed`;
+  return `dry run: ${String(done)} of ${String(all.length)}, ${counted(pods, 'pod')} would move${found}`;
 }
 
 /** kubectl prints one match of a path only, so this is what a column can show of all of them. */

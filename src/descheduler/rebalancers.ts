@@ -1,4 +1,5 @@
 import {
+  movesListed,
   type ObservedWorkload,
   WORKLOAD_REBALANCERS,
   type WorkloadRebalancer,
@@ -22,7 +23,8 @@ import type { Mover } from './mover.ts';
 import type { MovesFuse } from './moves-fuse.ts';
 import type { MovesStop } from './moves-stop.ts';
 import { rebalanceMove } from './rebalance-move.ts';
-import { rebalanceStatus, resultsOf } from './rebalance-status.ts';
+import { rehearse } from './rebalance-rehearsal.ts';
+import { rebalanceStatus, rehearsalInWords, resultsOf } from './rebalance-status.ts';
 import { whyNotMoved } from './replaceable.ts';
 import type { Recheck } from './wanted-move.ts';
 
@@ -34,6 +36,8 @@ const PATIENCE_MS = 600_000;
 const SLOW_MS = 30_000;
 /** Workloads and policies that were written just before may not be known yet: a result is one that every look finds for so long, in ms. */
 const SETTLED_MS = 5_000;
+const UNREAD = 'its pods could not be read for ten minutes (apply manifests/scheduler/descheduler.yaml)';
+const NOT_WELL = 'not all of its pods are there and Ready';
 
 export interface RebalancersOptions {
   host: KubeClient;
@@ -41,10 +45,12 @@ export interface RebalancersOptions {
     PlacedPods,
     'problem' | 'member' | 'workloadNamed' | 'hasRules' | 'ofWorkload' | 'rulesOf' | 'clusterOf' | 'betterPlace'
   >;
-  mover: Pick<Mover, 'read' | 'wasSent' | 'inTurn' | 'restMs' | 'keeps' | 'move' | 'whyHeld'> & {
+  mover: Pick<Mover, 'read' | 'wasSent' | 'inTurn' | 'restMs' | 'keeps' | 'move' | 'whyHeld' | 'whyHeldNow'> & {
     readonly fuse: Pick<MovesFuse, 'tooOften'>;
   };
   stop: Pick<MovesStop, 'why'>;
+  /** No pod is moved: each is answered with what it would move. */
+  dryRun: boolean;
   /** All there are; `problem`: why they cannot be followed now. */
   rebalancers: Pick<Informer<WorkloadRebalancer>, 'get' | 'problem'>;
   /** Wall clock in ms, to be written on objects. */
@@ -107,7 +113,7 @@ export class Rebalancers {
       const known = done.find((one) => jsonEqual(one.workload, workload));
       observed.push(known ?? { workload, ...(await this.#step(object, workload, this.#sight(sights, index), signal)) });
     }
-    const status = rebalanceStatus(object, observed, clock());
+    const status = rebalanceStatus(object, observed, { now: clock(), isDry: this.#isDry(object) });
     if (!jsonEqual(object.status, status)) {
       await writeOrderStatus(host, WORKLOAD_REBALANCERS, object, status, signal);
     }
@@ -128,7 +134,8 @@ export class Rebalancers {
     else if (sight.found?.reason !== reason) sight.found = { reason, since: now };
     if (sight.found !== undefined && now - sight.found.since >= SETTLED_MS) return outcome;
     const { why: stopped } = this.#o.stop;
-    if (stopped !== undefined && result === undefined) {
+    // What moves nothing is answered all the same.
+    if (stopped !== undefined && result === undefined && !this.#isDry(object)) {
       sight.progress = now;
       return { reason: 'Progressing', message: stopped };
     }
@@ -159,17 +166,15 @@ export class Rebalancers {
       const message = 'no policy and no label of its namespace speaks about it';
       return { result: 'Failed', reason: 'NoPolicy', message };
     }
+    if (this.#isDry(object)) return await this.#rehearse(object, pods, signal);
     if (this.#moving.has(key)) return { reason: 'Progressing' };
     if (!this.#areAllWell(pods)) {
       const isSlow = monotonic() - sight.progress >= SLOW_MS;
-      return { reason: 'Progressing', waitsFor: isSlow ? 'not all of its pods are there and Ready' : undefined };
+      return { reason: 'Progressing', waitsFor: isSlow ? NOT_WELL : undefined };
     }
     const found = await displacedPod(pods, this.#o, () => true, signal);
     if (found === undefined) return { result: 'Successful', reason: 'Rebalanced' };
-    if (found === 'unread') {
-      const message = 'its pods could not be read for ten minutes (apply manifests/scheduler/descheduler.yaml)';
-      return { reason: 'Progressing', message };
-    }
+    if (found === 'unread') return { reason: 'Progressing', message: UNREAD };
     const notFollowed = this.#whyNotFollowed();
     if (notFollowed !== undefined)
       return { reason: 'Progressing', waitsFor: `not moved now: ${notFollowed}`, rests: true };
@@ -196,6 +201,38 @@ export class Rebalancers {
       waitsFor: `not moved now: ${held}`,
       rests,
     };
+  }
+
+  #isDry({ spec }: WorkloadRebalancer): boolean {
+    return spec.dryRun || this.#o.dryRun;
+  }
+
+  /** Says which pods would be moved, and moves none. */
+  async #rehearse({ metadata, spec }: WorkloadRebalancer, pods: readonly Pod[], signal: AbortSignal): Promise<Found> {
+    const { placed, mover } = this.#o;
+    const recheck = (live: Pod): Recheck => {
+      const own = whyNotMoved(live);
+      return own === undefined ? undefined : { why: own };
+    };
+    const isOrdered = async (): Promise<boolean> => await Promise.resolve(true);
+    const most = movesListed(spec.workloads.length);
+    const found = await rehearse(
+      pods,
+      {
+        placed,
+        mover,
+        most,
+        whyHeld: (one) => mover.whyHeldNow(rebalanceMove(one, metadata.name, { recheck, isOrdered })),
+      },
+      signal,
+    );
+    if (found.moves.length === 0 && found.isUnread) {
+      const waitsFor = 'its pods cannot be read now, or what the host shows of them may be old';
+      return { reason: 'Progressing', message: UNREAD, waitsFor };
+    }
+    if (found.moves.length === 0) return { result: 'Successful', reason: 'Rebalanced' };
+    const held = this.#areAllWell(pods) ? found.held : [NOT_WELL, ...found.held];
+    return { result: 'Successful', reason: 'DryRun', ...rehearsalInWords({ ...found, held }) };
   }
 
   /** Why no move begins now, as the object that asks for it may be gone or another one by now. */

@@ -8,6 +8,7 @@ import type { BetterPlace, Displacement } from './better-place.ts';
 import type { MemberReachability } from './lost-members.ts';
 import type { Migrating } from './migrating.ts';
 import type { Moves } from './moves.ts';
+import type { SupposedMove } from './supposed-moves.ts';
 
 /** A member as the descheduler sees it. */
 export interface PlacedMember extends MemberReachability {
@@ -146,8 +147,16 @@ export interface PlacedPods {
    * make way a moment ago, which the caches may not show yet.
    */
   whyNotElsewhere(pod: Pod, from: string, sent: readonly Pod[], more?: ElsewhereQuestion): NoPlace | undefined;
-  /** Where a pod, whole, would go instead of the cluster it is in if it came now, and has real room, for a reason that counts (all do). */
-  betterPlace(pod: Pod, from: string, counts?: (reason: Displacement) => boolean): BetterPlace | undefined;
+  /**
+   * Where a pod, whole, would go instead of the cluster it is in if it came now, and has real room, for a reason that counts (all do). `after`: other pods
+   * of its workload are taken to have been moved before.
+   */
+  betterPlace(
+    pod: Pod,
+    from: string,
+    counts?: (reason: Displacement) => boolean,
+    after?: readonly SupposedMove[],
+  ): BetterPlace | undefined;
   /** What people want migrated, by namespace and name. */
   migration(key: string): WorkloadMigration | undefined;
   /** Why that cannot be followed now, so that one may be deleted or edited by now; undefined while all is well. {@link problem} is apart from that. */

@@ -30,6 +30,7 @@ import type {
 } from '../placement/placed-pods.ts';
 import { refusalInWords } from '../placement/placement-refusal.ts';
 import { successorOf } from '../placement/refused-pod.ts';
+import type { SupposedMove } from '../placement/supposed-moves.ts';
 import type { StuckPod } from './coming-pods.ts';
 import type { HostView } from './host-view.ts';
 import { memberRefusal, showsRefusal } from './member-refusals.ts';
@@ -267,14 +268,19 @@ export class HostPlacedPods implements PlacedPods {
     return { why: 'the room elsewhere is for pods that come before it', isTaken: isSoon };
   }
 
-  betterPlace(live: Pod, from: string, counts?: (reason: Displacement) => boolean): BetterPlace | undefined {
+  betterPlace(
+    live: Pod,
+    from: string,
+    counts?: (reason: Displacement) => boolean,
+    after: readonly SupposedMove[] = [],
+  ): BetterPlace | undefined {
     const { view } = this.#o;
     const next = nextPod(live, view);
     if ('unknown' in next) return undefined;
     const { chain, chosen } = view.selectionOf(next);
     if (chosen === undefined) return undefined;
     const successor = { next, formerUid: live.metadata.uid ?? '', chain, rules: chosen };
-    const { facts, decision } = askAboutSuccessor(this.#o, successor);
+    const { facts, decision } = askAboutSuccessor(this.#o, successor, { after });
     const found = betterPlace(facts, decision, from, counts);
     return found !== undefined && hasRoom(facts.rooms.get(found.cluster)?.fits) ? found : undefined;
   }

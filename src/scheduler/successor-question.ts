@@ -4,6 +4,7 @@ import { nextPlace } from '../placement/next-place.ts';
 import type { OwnerChain } from '../placement/owner-chain.ts';
 import type { Rules } from '../placement/policy-selection.ts';
 import { successorOf } from '../placement/refused-pod.ts';
+import { podsAfter, roomsAfter, type SupposedMove } from '../placement/supposed-moves.ts';
 import { type PodCounts, withoutOne } from '../placement/workload.ts';
 import type { HostView } from './host-view.ts';
 import type { PlacementQuestion, PlacementQuestions } from './placement-questions.ts';
@@ -21,6 +22,8 @@ export interface Successor {
 export interface Supposed extends Partial<Pick<PlacementFacts, 'avoided' | 'migrating' | 'remembered'>> {
   /** Pods of the workload, the former one among them. */
   readonly pods?: PodCounts;
+  /** Moves of others of its pods that are taken for made. */
+  readonly after?: readonly SupposedMove[];
   /** Until when its cluster is avoided, wall clock in ms; then the next pod has waited for so long. */
   readonly avoidedUntil?: number | undefined;
   /** Nobody reads why members have no room. */
@@ -34,14 +37,15 @@ export interface Supposed extends Partial<Pick<PlacementFacts, 'avoided' | 'migr
 export function askAboutSuccessor(
   { view, questions, clock }: { view: HostView; questions: PlacementQuestions; clock: () => number },
   { next, formerUid, chain, rules }: Successor,
-  { pods: supposed, avoidedUntil, wordless = false, ...others }: Supposed = {},
+  { pods: supposed, after = [], avoidedUntil, wordless = false, ...others }: Supposed = {},
 ): { facts: PlacementFacts; members: PlacementQuestion['members']; decision: Decision } {
   const now = clock();
   const pod = successorOf(next, avoidedUntil ?? now, now);
   const asked = questions.ask(pod, chain, rules, questions.everyOpenNode(pod), wordless);
-  const all = supposed ?? asked.facts.workload.pods;
+  const all = podsAfter(supposed ?? asked.facts.workload.pods, after, (uid) => view.seats.seatOf(uid)?.revision);
   const seat = view.seats.seatOf(formerUid);
   const pods = seat?.cluster === undefined ? all : withoutOne(all, seat.revision, seat.cluster);
-  const facts = { ...asked.facts, ...others, workload: { ...asked.facts.workload, pods } };
+  const rooms = roomsAfter(asked.facts.rooms, after);
+  const facts = { ...asked.facts, rooms, ...others, workload: { ...asked.facts.workload, pods } };
   return { facts, members: asked.members, decision: nextPlace(facts) };
 }

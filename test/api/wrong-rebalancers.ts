@@ -57,6 +57,12 @@ export const WRONG_REBALANCERS: readonly WrongRebalancer[] = [
     refusal: 'spec.workloads[0].kind: Required value',
   },
   {
+    what: 'a dry run in words',
+    wrong: { dryRun: 'yes' },
+    field: 'spec.dryRun',
+    refusal: 'spec.dryRun: Invalid value: spec.dryRun in body must be of type boolean',
+  },
+  {
     what: 'a time below zero',
     wrong: { ttlSecondsAfterFinished: -1 },
     field: 'spec.ttlSecondsAfterFinished',

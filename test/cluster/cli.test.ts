@@ -767,7 +767,16 @@ describe('rebalance', () => {
     expect(none.stderr).toMatch(/^error: web is not the name of a workload\nfix: name it like deployment\/web;/);
     expect(await rebalance('deployment/gone')).toMatchObject({ code: 4, stdout: '' });
     const dry = await rebalance('deploy/web', '--dry-run=server');
-    expect(dry.stdout).toMatch(/^workloadrebalancer\.spillway\.dev\/web-[0-9a-f]{6} created \(server dry run\)\n$/);
+    expect(dry.stdout.split('\n')).toEqual([
+      expect.stringMatching(/^workloadrebalancer\.spillway\.dev\/web-[0-9a-f]{6} created \(server dry run\)$/),
+      'deployment/web: 2 pods would be moved',
+      ...Array.from({ length: 2 }, (): unknown =>
+        expect.stringMatching(/^ {2}web-\S+: member west to member east \(PolicyChanged: .*\)$/),
+      ),
+      '',
+    ]);
+    expect(dry.code).toBe(0);
+    await settled(host, REBALANCED, 'web', { west: 2 });
     const get = { apiGroups: ['apps'], resources: ['deployments'], verbs: ['get'] };
     const kubeconfig = await viewer('looks-only', [get]);
     const words = ['rebalance', '-n', REBALANCED, 'deployment/web'];

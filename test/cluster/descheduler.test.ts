@@ -991,6 +991,37 @@ test('what a policy only rehearses is told and stays while others go, and goes w
   await settled(host, namespace, name, { west: 2 });
 });
 
+test('nor does what a policy only rehearses go for an edit of it, or a drain: each says so under its own name', async () => {
+  const failover = { dryRun: true, activation: 'Eager' };
+  const only = (member: string): Fields => {
+    const { spec, ...rest } = policy(namespace, 'all', { clusterAffinity: { clusterNames: [member] } });
+    return { ...rest, spec: { ...(spec as Fields), failover } };
+  };
+  await host.apply([only('east'), deployment(namespace, 'web', 2, '100m')]);
+  const before = await settled(host, namespace, 'web', { east: 2 });
+  const toldOf = async (strategy: string): Promise<string> =>
+    await until(
+      `it says ${strategy}`,
+      async () => {
+        const all = await Promise.all(before.map(({ metadata }) => eventsOf(host, namespace, metadata.name)));
+        return all.flat().find(({ reason, message }) => reason === 'MoveWanted' && message.startsWith(`${strategy}: `))
+          ?.message;
+      },
+      { timeoutMs: 90_000 },
+    );
+  const rehearsed = /; it would be moved now, but its policy says failover\.dryRun: true$/;
+  await host.apply([only('west')]);
+  expect(await toldOf('PolicyChanged')).toMatch(rehearsed);
+  await host.kubectl(['taint', 'node', 'east', 'spillway.dev/drain:NoSchedule']);
+  onTestFinished(async () => void (await host.kubectl(['taint', 'node', 'east', 'spillway.dev/drain-'])));
+  expect(await toldOf('Drain')).toMatch(rehearsed);
+  const pods = await podsOf(host, namespace, 'app=web');
+  const uids = (all: readonly Pod[]): unknown => new Set(all.map(({ metadata }) => metadata.uid));
+  expect(uids(pods)).toEqual(uids(before));
+  expect(pods.flatMap(({ metadata }) => metadata.annotations?.[RELEASED_ANNOTATION] ?? [])).toEqual([]);
+  expect(evictions()).toEqual([]);
+});
+
 test('a descheduler that is to move nothing says what it would move, in Events and its metric, and writes to no pod', async () => {
   const { spillway, extenderPort = 0 } = topology;
   await host.apply([eastThenWest('5m'), deployment(namespace, 'web', 2, '100m')]);

@@ -325,6 +325,36 @@ describe('a WorkloadRebalancer', () => {
     expect(whereAre(await m.pods())).toEqual({ east: 2, west: 2 });
   });
 
+  test('in a dry run says which pods would be moved, and why, and moves none until it is edited', async () => {
+    await m.inUse(m.rules());
+    await host.apply([deployment(namespace, 'web', 4, '100m')]);
+    const before = await settled(host, namespace, 'web', { east: 4 });
+    await m.inUse(policy(namespace, 'all', evenly));
+    await host.apply([rebalancer({ dryRun: true })]);
+    expect(await untilOver()).toEqual(['Successful DryRun']);
+    const { status } = (await stored()) ?? {};
+    expect(status?.summary).toBe('dry run: 1 of 1, 2 pods would move');
+    const moves = status?.observedWorkloads?.[0]?.moves ?? [];
+    const names = before.map(({ metadata }) => metadata.name);
+    expect(moves.map(({ from, to }) => [from, to])).toEqual([
+      ['east', 'west'],
+      ['east', 'west'],
+    ]);
+    expect(new Set(moves.map(({ pod }) => pod)).size).toBe(2);
+    for (const { pod, why } of moves) {
+      expect(names).toContain(pod);
+      expect(why).toMatch(/^DivisionDrift: /);
+    }
+    expect(status?.observedWorkloads?.[0]?.message).toBeUndefined();
+    expect([m.evictions(), m.writes('patch')]).toEqual([[], []]);
+    await host.apply([rebalancer({ dryRun: false })]);
+    await settled(host, namespace, 'web', { east: 2, west: 2 });
+    expect(await untilOver()).toEqual(['Successful Rebalanced']);
+    const gone = m.evictions().map(({ objectRef }) => objectRef?.name);
+    expect(new Set(gone)).toEqual(new Set(moves.map(({ pod }) => pod)));
+    await kubectl(host, ['delete', 'workloadrebalancer', namespace]);
+  });
+
   test('goes on after a crash in the middle of a move, and then moves no more than before', async () => {
     await m.inUse(m.rules());
     await m.gatedAreReady(2);

@@ -75,14 +75,14 @@ function displaced(): () => Promise<unknown> {
   return async () => await all.bringUpToDate(ownerKeyOf(deployment), signal);
 }
 
-function rebalanced(): () => Promise<unknown> {
+function rebalanced(more: object = {}): () => Promise<unknown> {
   const { host, placed, mover } = room.process;
   const workload = { apiVersion: 'apps/v1', kind: 'Deployment', namespace: 'shop', name: 'web' };
   room.make(REBALANCERS, {
     apiVersion: 'spillway.dev/v1alpha1',
     kind: 'WorkloadRebalancer',
     metadata: { name: 'now' },
-    spec: { workloads: [workload] },
+    spec: { workloads: [workload], ...more },
   });
   const get = (): WorkloadRebalancer => room.api.objects.get(`${REBALANCERS}/now`) as unknown as WorkloadRebalancer;
   const all = new Rebalancers({
@@ -90,6 +90,7 @@ function rebalanced(): () => Promise<unknown> {
     placed,
     mover,
     stop: room.stop,
+    dryRun: false,
     rebalancers: { get, problem: undefined },
     clock: () => room.now,
     monotonic: () => room.now,
@@ -101,7 +102,7 @@ const itsEviction = (name: string) => (request: MemoryRequest) => request.path.e
 
 test.each([
   ['that is edited', displaced, 15_000],
-  ['by which it is rebalanced', rebalanced, 2_000],
+  ['by which it is rebalanced', () => rebalanced(), 2_000],
 ])(
   'under a policy %s a pod that the host does not let go leaves all others their turns before it',
   async (_, of, ms) => {
@@ -130,4 +131,36 @@ test('while it is not known whether one has gone no other one goes', async () =>
   await goesOn(look, 15_000, 30);
   const [bad, next] = room.evictions();
   expect(next).not.toBe(bad);
+});
+
+test('a dry run of a rebalancer says who would go there in turn, as far as there is room for all of them, and what holds them', async () => {
+  room.setRoom('west', 3);
+  room.stopMoves('INC-7');
+  const look = rebalanced({ dryRun: true });
+  await look();
+  room.now += 5_000;
+  await look();
+  const [found] =
+    (room.api.objects.get(`${REBALANCERS}/now`) as unknown as WorkloadRebalancer).status?.observedWorkloads ?? [];
+  expect(found).toMatchObject({ result: 'Successful', reason: 'DryRun' });
+  expect(found?.message).toBeUndefined();
+  const [, , , youngestInEast = '', , youngest = ''] = names;
+  const moves = found?.moves ?? [];
+  expect(moves).toHaveLength(3);
+  expect([youngestInEast, youngest]).toContain(moves[0]?.pod);
+  expect(new Set(moves.map(({ pod }) => pod)).size).toBe(3);
+  for (const { to, why } of moves) expect(`${to} ${why}`).toMatch(/^west PolicyChanged: /);
+  expect([room.evictions(), room.told('MoveWanted'), room.told('PodNotRebalanced')]).toEqual([[], [], []]);
+  const spec = room.api.objects.get(POLICY)?.['spec'] as object;
+  room.api.edit(POLICY, { spec: { ...spec, failover: { cluster: { purgeMode: 'Never' } } } });
+  const { policies } = room.process.view;
+  const isKnown = (): boolean => policies.get('shop/p')?.policy?.spec.failover?.cluster?.purgeMode === 'Never';
+  await room.seen('the policy is known', isKnown);
+  room.api.edit(`${REBALANCERS}/now`, { metadata: { generation: 7 }, status: {} });
+  await look();
+  room.now += 5_000;
+  await look();
+  const [held] =
+    (room.api.objects.get(`${REBALANCERS}/now`) as unknown as WorkloadRebalancer).status?.observedWorkloads ?? [];
+  expect(held?.message).toBe('now they would wait: its policy says purgeMode: Never');
 });

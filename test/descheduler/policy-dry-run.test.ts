@@ -1,5 +1,5 @@
-import { afterEach, beforeEach, expect, test } from 'vitest';
-import type { Strategy } from '../../src/descheduler/strategies.ts';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { STRATEGIES, type Strategy } from '../../src/descheduler/strategies.ts';
 import type { WantedMove } from '../../src/descheduler/wanted-move.ts';
 import { ownerKeyOf } from '../../src/kube/owner-references.ts';
 import type { TypedObject } from '../../src/placement/owner-chain.ts';
@@ -116,6 +116,31 @@ const wanted = (strategy: Strategy, [name] = web): WantedMove => {
 };
 const move = async (one: WantedMove): Promise<string> =>
   await room.process.mover.move(one, new AbortController().signal);
+
+describe.each(Object.keys(STRATEGIES) as Strategy[])('a move by %s', (strategy) => {
+  const told = (by: string): unknown =>
+    expect.stringMatching(
+      new RegExp(`^Pod ${web[0] ?? ''}: ${strategy}: it is to go; it would be moved now, but ${by}`),
+    );
+  const isNever = strategy === 'GangTimedOut';
+
+  test('is told and not made, as its policy says, where nobody ordered it', async () => {
+    const isMade = isNever || STRATEGIES[strategy].isOrdered === true;
+    expect(await move(wanted(strategy))).toBe(isMade ? 'moved' : 'held');
+    expect(room.evictions()).toHaveLength(isMade ? 1 : 0);
+    expect(room.told('MoveWanted')).toEqual(isMade ? [] : [told('its policy says failover.dryRun: true$')]);
+    expect(await moves('wanted')).toEqual(isMade ? [] : [1]);
+  });
+
+  test('is told and not made, as the configuration says', async () => {
+    await say({});
+    room.dryRun = true;
+    await room.restart();
+    expect(await move(wanted(strategy))).toBe(isNever ? 'moved' : 'held');
+    expect(room.evictions()).toHaveLength(isNever ? 1 : 0);
+    expect(room.told('MoveWanted')).toEqual(isNever ? [] : [told('descheduler.dryRun is set$')]);
+  });
+});
 
 test('a rehearsal takes nothing that others need: no turn, no place, no move of the hour, no rest', async () => {
   room.rates.perMember = 0.001;

@@ -1,5 +1,9 @@
-import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { parseWorkloadRebalancer, type WorkloadRebalancer } from '../../src/api/workload-rebalancer.ts';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import {
+  type ObservedWorkload,
+  parseWorkloadRebalancer,
+  type WorkloadRebalancer,
+} from '../../src/api/workload-rebalancer.ts';
 import { Rebalancers } from '../../src/descheduler/rebalancers.ts';
 import type { MovedTooOften } from '../../src/descheduler/moves-fuse.ts';
 import type { WantedMove } from '../../src/descheduler/wanted-move.ts';
@@ -7,6 +11,7 @@ import type { Condition, Pod } from '../../src/kube/core-v1.ts';
 import type { KubeObject } from '../../src/kube/object.ts';
 import { betterPlace } from '../../src/placement/better-place.ts';
 import { nextPlace } from '../../src/placement/next-place.ts';
+import { podsAfter, roomsAfter } from '../../src/placement/supposed-moves.ts';
 import { withoutOne } from '../../src/placement/workload.ts';
 import { GOOD_REBALANCER, WRONG_REBALANCERS } from '../api/wrong-rebalancers.ts';
 import { MemoryApi } from '../fixtures/memory-api.ts';
@@ -48,6 +53,8 @@ let controller: { apiVersion: string; kind: string };
 /** Moves that were asked for. */
 let asked: number;
 let beforeMove: () => unknown;
+/** The configuration says that nothing is moved. */
+let allDry: boolean;
 let moved: string[];
 
 beforeEach(async () => {
@@ -59,6 +66,7 @@ beforeEach(async () => {
   [isKnown, isReadable, asked, beforeMove] = [true, true, 0, () => undefined];
   [stopped, why, tooOften, problem] = [undefined, undefined, undefined, undefined];
   hostProblem = undefined;
+  allDry = false;
   seen = stored;
   fleet = new Fleet({
     placement: HOME_FIRST,
@@ -80,10 +88,11 @@ beforeEach(async () => {
       ofWorkload: () => [...endingPods(), ...pods()],
       rulesOf: () => ({ workload, replicas: 3, failover: undefined, clusterTolerations: [] }),
       clusterOf: (nodeName) => nodeName,
-      betterPlace: (_pod, from) => {
+      betterPlace: (_pod, from, _counts, after = []) => {
         const facts = fleet.facts();
-        const left = withoutOne(facts.workload.pods, fleet.revision, from);
-        const without = { ...facts, workload: { ...facts.workload, pods: left } };
+        const all = podsAfter(facts.workload.pods, after, () => fleet.revision);
+        const workload = { ...facts.workload, pods: withoutOne(all, fleet.revision, from) };
+        const without = { ...facts, workload, rooms: roomsAfter(facts.rooms, after) };
         return betterPlace(without, nextPlace(without), from);
       },
     },
@@ -94,6 +103,7 @@ beforeEach(async () => {
       inTurn: (those) => [...those],
       keeps: () => false,
       whyHeld: () => why,
+      whyHeldNow: () => why,
       fuse: { tooOften: () => tooOften },
       move: async (wanted) => {
         asked += 1;
@@ -105,6 +115,9 @@ beforeEach(async () => {
       get why() {
         return stopped;
       },
+    },
+    get dryRun() {
+      return allDry;
     },
     rebalancers: {
       get: () => seen(),
@@ -497,4 +510,111 @@ test('what was found of a former version is not written over what was found sinc
   api.edit(`${PATH}/now`, { status: { summary: 'of another process' } });
   await look();
   expect(stored()?.status?.summary).toBe('of another process');
+});
+
+describe('a dry run', () => {
+  const observed = (): ObservedWorkload | undefined => stored()?.status?.observedWorkloads?.[0];
+  const moves = (): (readonly [string, string, string])[] =>
+    (observed()?.moves ?? []).map(({ pod, from, to }) => [pod, from, to] as const);
+
+  async function answered(more: object = { dryRun: true }, ...names: string[]): Promise<void> {
+    ask(more, ...names);
+    await look();
+    expect(said()[0]).toBe('- Progressing');
+    now += 5_000;
+    await look();
+    expect([asked, moved]).toEqual([0, []]);
+  }
+
+  test('says which pods would be moved, in their order, and why; nothing is moved, be all moves stopped or not', async () => {
+    stopped = 'all moves are stopped (INC-7)';
+    await answered();
+    expect(observed()).toEqual({
+      workload: WEB,
+      result: 'Successful',
+      reason: 'DryRun',
+      moves: [
+        { pod: 'p2', from: 'away', to: 'home', why: 'Repatriate: home comes first and has room' },
+        { pod: 'p3', from: 'away', to: 'home', why: 'Repatriate: home comes first and has room' },
+      ],
+    });
+    expect(stored()?.status).toMatchObject({ summary: 'dry run: 1 of 1, 2 pods would move' });
+    expect(stored()?.status?.finishTime).toBeDefined();
+  });
+
+  test('each as if those before it had gone: no more than have room, and no more than the shares say', async () => {
+    fleet.room['home'] = 2;
+    await answered();
+    expect(moves()).toHaveLength(1);
+    fleet.room['home'] = 9;
+    const weighted = ['home', 'away'].map((name) => ({ targetCluster: { clusterNames: [name] }, weight: 1 }));
+    fleet.edit({
+      clusterAffinity: { clusterNames: ['home', 'away'] },
+      replicaScheduling: {
+        replicaSchedulingType: 'Divided',
+        replicaDivisionPreference: 'Weighted',
+        weightPreference: { staticWeightList: weighted },
+      },
+    });
+    fleet.pods = fleet.pods.map((pod) => ({ ...pod, cluster: 'away' }));
+    api.edit(`${PATH}/now`, { metadata: { generation: 2 }, status: {} });
+    await look();
+    now += 5_000;
+    await look();
+    expect(moves().map(([, from, to]) => [from, to])).toEqual([['away', 'home']]);
+  });
+
+  test('says what would keep them, and that there are more than are listed', async () => {
+    const names = Array.from({ length: 255 }, (_, index) => `gone-${String(index)}`);
+    [isReady, why] = [false, 'pods of its workload were moved too often'];
+    fleet.scale(5);
+    await answered({ dryRun: true }, ...names);
+    expect(moves()).toHaveLength(2);
+    expect(observed()?.message).toBe(
+      'now they would wait: not all of its pods are there and Ready; now they would wait: pods of its workload were moved too often',
+    );
+    fleet.pods = [...fleet.pods, ...fleet.pods.map((pod) => ({ ...pod, uid: `${pod.uid}x`, cluster: 'away' }))];
+    api.edit(`${PATH}/now`, { metadata: { generation: 2 }, status: {} });
+    await look();
+    now += 5_000;
+    await look();
+    expect(moves()).toHaveLength(2);
+    expect(observed()?.message).toMatch(/^more pods than these would be moved; now they would wait: /);
+  });
+
+  test('is cut to what its CRD takes', async () => {
+    why = 'no other cluster takes it now '.repeat(100);
+    await answered();
+    expect(observed()?.message).toMatch(/^now they would wait: no other cluster .*…$/);
+    expect(observed()?.message).toHaveLength(1_024);
+  });
+
+  test('of what is where it would go, is not there, or under no rules says that', async () => {
+    fleet.pods = fleet.pods.map((pod) => ({ ...pod, cluster: 'home' }));
+    await answered({ dryRun: true }, 'gone');
+    expect(said()).toEqual(['Successful Rebalanced', 'Failed ReferencedWorkloadNotFound']);
+  });
+
+  test('waits for pods that cannot be read, and says so', async () => {
+    isReadable = false;
+    await answered();
+    expect(observed()).toMatchObject({
+      reason: 'Progressing',
+      message: expect.stringContaining('cannot be read now') as string,
+    });
+  });
+
+  test('is what each one is when the configuration says that nothing is moved', async () => {
+    allDry = true;
+    await answered({});
+    expect(said()).toEqual(['Successful DryRun']);
+    expect(moves()).toHaveLength(2);
+  });
+
+  test('that is edited to be made in earnest is made', async () => {
+    await answered();
+    api.edit(`${PATH}/now`, { metadata: { generation: 2 }, spec: { dryRun: false } });
+    await look();
+    expect(moved).toEqual(['Rebalance away']);
+  });
 });

@@ -138,7 +138,10 @@ describe('what people write', () => {
     }
     const deletedIn = deletedInMs(parsed.rebalancer, Date.now());
     expect(deletedIn === undefined || deletedIn >= 0).toBe(true);
-    expect(rebalanceStatus(parsed.rebalancer, [...resultsOf(parsed.rebalancer)], 0).observedGeneration).toBe(1);
+    expect(
+      rebalanceStatus(parsed.rebalancer, [...resultsOf(parsed.rebalancer)], { now: 0, isDry: false })
+        .observedGeneration,
+    ).toBe(1);
   });
 
   const { namespace: _, ...ofNamespace } = workload;

@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { Moment } from '../../hack/burst-history.ts';
-import { type BurstLab, startBurstLab } from '../../hack/burst-lab.ts';
-import { type Loss, loseMember, loseMemberForGood } from '../../hack/burst-loss.ts';
+import { type BurstLab, PACE, startBurstLab } from '../../hack/burst-lab.ts';
+import { loseMember, loseMemberForGood } from '../../hack/burst-loss.ts';
+import { judgeLoss, type Loss } from '../../hack/burst-verdict.ts';
 import { type Burst, runBurst } from '../../hack/burst.ts';
 import { until } from '../../hack/until.ts';
 import { Workspace } from '../../hack/workspace.ts';
@@ -48,9 +49,10 @@ test('lost: its three pods are replaced in b, one after the other, and no other 
   expect(seen[0]).toMatchObject({ ready: 20, local: 10, a: 3, b: 7 });
   expect(seen.at(-1)).toMatchObject({ ready: 20, local: 10, a: 0, b: 10, waiting: 0 });
   expect(seen.filter(({ ready, local, b }) => ready < 17 || local < 10 || b < 7)).toEqual([]);
-  const left = [2, 1, 0].map((count) => seen.find(({ a }) => a === count)?.at ?? NaN);
-  // Two a second out of one member: the third waits for its turn.
-  expect((left[2] ?? NaN) - (left[0] ?? NaN)).toBeGreaterThan(800);
+});
+
+test('both times they leave at the pace that was set, all have a place, and are where the policy says in the end', () => {
+  for (const one of [loss, forGood]) expect(judgeLoss(moments, one, PACE)).toEqual([]);
 });
 
 test('back: they go home one by one, each once another one is ready', () => {

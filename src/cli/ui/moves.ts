@@ -37,7 +37,7 @@ function rebalanced(raw: KubeObject): MoveView[] {
   const parsed = parseWorkloadRebalancer(raw);
   if (!('rebalancer' in parsed)) return [];
   const { metadata, spec, status = {} } = parsed.rebalancer;
-  if (status.finishTime !== undefined) return [];
+  if (status.finishTime !== undefined || spec.dryRun) return [];
   const done = new Set(
     (status.observedWorkloads ?? []).filter(({ result }) => result !== undefined).map((one) => key(one.workload)),
   );
