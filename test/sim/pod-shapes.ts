@@ -19,6 +19,13 @@ export function isReady(object: SimObject): boolean {
   return asPod(object).status?.conditions?.some(({ type, status }) => type === 'Ready' && status === 'True') === true;
 }
 
+/** The scheduler of its cluster has no node for it. */
+export function foundNoNode(object: SimObject): boolean {
+  const { spec, status } = asPod(object);
+  const scheduled = status?.conditions?.find(({ type }) => type === 'PodScheduled');
+  return spec.nodeName === undefined && scheduled?.status === 'False' && scheduled.reason === 'Unschedulable';
+}
+
 /** UID of the host pod that a pod of a member runs for; undefined for pods of others. */
 export function hostUidOf(object: SimObject): string | undefined {
   const { labels } = object.metadata;

@@ -1,6 +1,6 @@
 import { NODE_LABEL } from '../../../src/api/marks.ts';
 import { GPU, standsFor } from '../crowded.ts';
-import { asPod, hostUidOf, isFinal } from '../pod-shapes.ts';
+import { asPod, foundNoNode, hostUidOf, isFinal } from '../pod-shapes.ts';
 import { memberOf, type Need, needOf } from '../room.ts';
 import type { Change, SimCluster, SimObject } from '../sim-cluster.ts';
 import { isOfProgram } from '../sim-process.ts';
@@ -44,7 +44,8 @@ export class OversoldOracle {
     } else if (hostUid === undefined) {
       // One that waited for room takes it as soon as there is some.
       if (isBound || type === 'ADDED') this.#othersAt.set(cluster.name, at);
-    } else if (isBound && at - (this.#boundAt.get(hostUid) ?? at) > KNOWN_MS) {
+    } else if (isBound && foundNoNode(previous ?? object)) {
+      // So does a copy, which held nothing until then.
       this.#othersAt.set(cluster.name, at);
     } else if (type === 'ADDED') {
       this.#came(cluster, object, this.#boundAt.get(hostUid) ?? at);
@@ -55,7 +56,6 @@ export class OversoldOracle {
     const alive = [...this.#world.network.processes].filter((one) => one.alive);
     if (alive.length > 1 || boundAt - this.#begunAt < BEGUN_MS) return;
     if (boundAt - (this.#othersAt.get(cluster.name) ?? Number.NEGATIVE_INFINITY) < KNOWN_MS) return;
-    if (this.#someWait(cluster)) return;
     const node = copy.metadata.labels?.[NODE_LABEL] ?? '';
     if (memberOf(this.#world, node) !== cluster.name) return;
     const left = this.#leftBehind(node, cluster);
@@ -66,16 +66,10 @@ export class OversoldOracle {
     );
   }
 
-  /** Copies that came when there was room, and found it taken: nobody keeps it for them for ever, and small ones fit beside them. */
-  #someWait(cluster: SimCluster): boolean {
-    return [...cluster.list('/api/v1/pods')].some((pod) => {
-      const boundAt = this.#boundAt.get(hostUidOf(pod) ?? '');
-      const isWaiting = boundAt !== undefined && asPod(pod).spec.nodeName === undefined;
-      return isWaiting && this.#world.loop.now - boundAt > KNOWN_MS;
-    });
-  }
-
-  /** Of all nodes behind the virtual node together. */
+  /**
+   * Of all nodes behind the virtual node together. A copy on its way to a node has its room; one that no node was found for holds nothing,
+   * and small ones pass by (docs/concepts/capacity.md).
+   */
   #leftBehind(virtualNode: string, cluster: SimCluster): Need {
     const nodes = [...cluster.list('/api/v1/nodes')].filter((node) => standsFor(virtualNode, node));
     const names = new Set(nodes.map(({ metadata }) => metadata.name));
@@ -84,8 +78,8 @@ export class OversoldOracle {
     let gpu = offered.reduce((sum, { [GPU]: own }) => sum + Number(own ?? 0), 0);
     for (const pod of cluster.list('/api/v1/pods')) {
       const { nodeName } = asPod(pod).spec;
-      const isOurs = pod.metadata.labels?.[NODE_LABEL] === virtualNode;
-      if (isFinal(pod) || !(nodeName === undefined ? isOurs : names.has(nodeName))) continue;
+      const isComing = pod.metadata.labels?.[NODE_LABEL] === virtualNode && !foundNoNode(pod);
+      if (isFinal(pod) || !(nodeName === undefined ? isComing : names.has(nodeName))) continue;
       const need = needOf(pod);
       cpu -= need.cpu;
       gpu -= need.gpu;
