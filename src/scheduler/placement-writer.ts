@@ -63,7 +63,7 @@ export class PlacementWriter {
     this.#plans = new PlanRefresh(options);
   }
 
-  /** Returns when to come back: when it is too early for another write, or when a member is avoided no longer. */
+  /** Returns when to come back: when it is too early for another write, when a member is avoided no longer, or when a pod that was told a place is not bound by then. */
   async bringUpToDate(workloadUid: string, signal: AbortSignal): Promise<void | { requeueAfterMs: number }> {
     const { view, workloads, clock } = this.#o;
     const workload = view.owners.byUid(workloadUid);
@@ -95,6 +95,9 @@ export class PlacementWriter {
     }
     const now = clock();
     const ends = workloads.avoided(workload).map(({ until }) => until - now);
+    // Nothing happens by which another look would come.
+    const lapse = view.seats.lapsesInMs(view.seatGroupsOf(workload));
+    if (lapse !== undefined) ends.push(lapse);
     const next = ends.length === 0 ? undefined : { requeueAfterMs: Math.min(...ends) };
     if (own !== undefined && jsonEqual(ownPart(own), status)) {
       this.#noteWritten(workloadUid, ruled);

@@ -22,6 +22,8 @@ interface Group {
   readonly placed: Map<string, Map<string, number>>;
   /** Pods without a place, by revision. */
   readonly waiting: Map<string, number>;
+  /** By UID of each pod whose place is only decided, until when, in ms. */
+  readonly assumed: Map<string, number>;
 }
 
 /**
@@ -129,6 +131,13 @@ export class PodSeats {
     return all;
   }
 
+  /** In how many ms the first pod of these controllers loses a place that is only decided, unless it is bound by then. */
+  lapsesInMs(groups: Iterable<string>): number | undefined {
+    this.#expire();
+    const ends = [...groups].flatMap((group) => [...(this.#groups.get(group)?.assumed.values() ?? [])]);
+    return ends.length === 0 ? undefined : ends.reduce((a, b) => Math.min(a, b)) - this.#monotonic();
+  }
+
   #expire(): void {
     for (const uid of this.#assumed.takeEnded(this.#monotonic())) this.forget(uid);
   }
@@ -142,12 +151,17 @@ export class PodSeats {
       this.#pods.set(uid, seated);
       this.#add(seated, 1);
     }
-    if (seated?.until === undefined) this.#assumed.delete(uid);
-    else this.#assumed.set(uid, uid, seated.until);
+    if (before !== undefined) this.#groups.get(before.group)?.assumed.delete(uid);
+    if (seated?.until === undefined) {
+      this.#assumed.delete(uid);
+      return;
+    }
+    this.#assumed.set(uid, uid, seated.until);
+    this.#groups.get(seated.group)?.assumed.set(uid, seated.until);
   }
 
   #add({ group: name, revision, cluster }: Seated, change: 1 | -1): void {
-    const group = this.#groups.get(name) ?? { placed: new Map(), waiting: new Map() };
+    const group = this.#groups.get(name) ?? { placed: new Map(), waiting: new Map(), assumed: new Map() };
     this.#groups.set(name, group);
     if (cluster === undefined) {
       count(group.waiting, revision, change);

@@ -196,6 +196,22 @@ describe('a plan that changes while no pod comes or goes', () => {
   });
 });
 
+test('a place that a pod was told, and is never bound to, counts no more once its time is over, though nothing else happens', async () => {
+  const { seats, pods } = room.process.view;
+  const [name = ''] = await room.run(set, { '': 1 });
+  const waiting = pods.get(`shop/${name}`);
+  if (waiting === undefined) throw new Error('no pod was made');
+  seats.assume(waiting, 'east', 30_000);
+  expect(await bringUpToDate()).toEqual({ requeueAfterMs: 30_000 });
+  expect((await stored()).status).toMatchObject({ where: 'east 2, local 1', placed: 3 });
+  room.now += 12_000;
+  expect(await bringUpToDate()).toEqual({ requeueAfterMs: 18_000 });
+  room.now += 18_000;
+  expect(await bringUpToDate()).toBeUndefined();
+  expect((await stored()).status).toMatchObject({ where: 'east 1, local 1', placed: 2, waiting: 1 });
+  expect(writes()).toBe(2);
+});
+
 describe('who is avoided', () => {
   test('is known to the next process, until its time is over', async () => {
     room.process.workloads.refused(deployment, REFUSAL, AVOID_MS);

@@ -85,7 +85,26 @@ test('of several decided places each is over at its own time, whichever was deci
   all.assume(pod('3'), 'east', 600);
   const left = [299, 300, 600, 900].map((at) => {
     now = at;
-    return all.counts(['rs']).get('a')?.get('east') ?? 0;
+    return [all.counts(['rs']).get('a')?.get('east') ?? 0, all.lapsesInMs(['other', 'rs'])];
   });
-  expect(left).toEqual([3, 2, 1, 0]);
+  expect(left).toEqual([
+    [3, 1],
+    [2, 300],
+    [1, 300],
+    [0, undefined],
+  ]);
+});
+
+test('a place that is taken back, or taken by the pod, is over no more', () => {
+  const all = seats();
+  now = 0;
+  for (const uid of ['1', '2', '3', '4']) all.assume(pod(uid), 'east', 500);
+  all.forget('1');
+  all.set(pod('2', { node: 'east' }));
+  all.delete(pod('3'));
+  expect(all.lapsesInMs(['rs'])).toBe(500);
+  all.assume(pod('4'), 'west', 700);
+  expect([all.lapsesInMs(['rs']), all.lapsesInMs(['other'])]).toEqual([700, undefined]);
+  all.set(pod('4', { node: 'west' }));
+  expect(all.lapsesInMs(['rs'])).toBeUndefined();
 });
