@@ -25,7 +25,6 @@ export const SCHEDULER_LEASE = 'spillway-scheduler';
 const COMPONENT_LEASES = new Map([
   [SCHEDULER_LEASE, 'scheduler'],
   [DESCHEDULER_LEASE, 'descheduler'],
-  ['spillway-gangs', 'gangs'],
 ]);
 /** A Lease that was not renewed for this many times its duration is nobody's, whatever the clocks say. */
 const STALE_TIMES = 3;
@@ -40,7 +39,7 @@ export interface ManagerSummary {
   /** Of the Lease it renewed last. */
   renewed: string;
   members: string[];
-  /** What else it does alone: `scheduler`, `descheduler`, `gangs`. */
+  /** What else it does alone: `scheduler`, `descheduler`. */
   components: string[];
 }
 

@@ -112,7 +112,7 @@ export class Descheduler {
 
   async #watchPods(signal: AbortSignal): Promise<void> {
     const { placed } = this.#o;
-    // Gangs are given up in the replica that opens their gates: each writes down what it has moved.
+    // What was moved is written down by whoever moved it, also when another replica has the Lease by then.
     const records = this.#queue('records', (key, ended) => this.#records.bringUpToDate(key, ended));
     const ill = this.#queue('ill', async (uid) => {
       const found = this.#ill.look(uid);

@@ -19,9 +19,6 @@ import { schedulerMetrics } from '../scheduler/scheduler-metrics.ts';
 import { whileHeld } from './while-held.ts';
 import { UnheededPolicies } from '../scheduler/unheeded-policies.ts';
 
-/** Lease of the replica that opens the gates of gangs. */
-const GANGS_LEASE = 'spillway-gangs';
-
 /** The part of the manager that answers schedulers. */
 export interface SchedulerComponent {
   /** Why it cannot answer yet; undefined when it can. */
@@ -67,6 +64,10 @@ export async function schedulerComponent(services: HostServices): Promise<Schedu
   const stop = new MovesStop(monotonic);
   const descheduler = deschedulerOf(services, room.placedPods, stop);
   const gangs = gangKeeper(services, room.gangRooms, gangEvictions(descheduler.mover, stop), logger);
+  // Gangs that give up evict, too: under a Lease of their own they might do so in another replica, beside the pace of this one.
+  const move = async (held: AbortSignal): Promise<void> => {
+    await Promise.all([descheduler.run(held), gangs(held)]);
+  };
   return {
     get problem() {
       return room.problem ?? certificates.problem();
@@ -74,16 +75,8 @@ export async function schedulerComponent(services: HostServices): Promise<Schedu
     run: async (signal) => {
       await Promise.all([
         room.run(signal),
-        gangs(signal),
         descheduler.watch(signal),
-        whileHeld(
-          services,
-          DESCHEDULER_LEASE,
-          logger,
-          signal,
-          async (held) => await descheduler.run(held),
-          stop.seen.bind(stop),
-        ),
+        whileHeld(services, DESCHEDULER_LEASE, logger, signal, move, stop.seen.bind(stop)),
         certificates.run(signal),
         clientCa?.run(signal),
       ]);
@@ -97,33 +90,32 @@ export function unheededPolicies({ host, config, events, logger }: HostServices)
   return new UnheededPolicies({ host, namespace, leaseName: EXTENDER_SERVICE, events, logger, clock: Date.now });
 }
 
-/** One replica at a time opens the gates of gangs, with what it knows of the room of all members. */
+/** Opens the gates of gangs, in one replica at a time, with what it knows of the room of all members. */
 function gangKeeper(
   services: HostServices,
   places: GangPlaces,
   evictions: GangEvictions,
   logger: Logger,
-): (signal: AbortSignal) => Promise<void> {
+): (held: AbortSignal) => Promise<void> {
   const { host, events, informerMetrics, queueMetrics, registry } = services;
   const metrics = gangMetrics(registry);
-  return async (signal) =>
-    await whileHeld(services, GANGS_LEASE, logger, signal, async (held) => {
-      const clock = steadyClock();
-      await new GangKeeper({
-        host,
-        places,
-        evictions,
-        events,
-        metrics,
-        informerMetrics,
-        queueMetrics,
-        logger,
-        clock,
-      }).run(held);
-    });
+  return async (held) => {
+    const clock = steadyClock();
+    await new GangKeeper({
+      host,
+      places,
+      evictions,
+      events,
+      metrics,
+      informerMetrics,
+      queueMetrics,
+      logger,
+      clock,
+    }).run(held);
+  };
 }
 
-/** All replicas know how long members have been lost; one at a time moves pods. */
+/** All replicas know how long members have been lost; one at a time moves pods, and no other one does. */
 function deschedulerOf(services: HostServices, placed: PlacedPods, stop: MovesStop): Descheduler {
   const { host, events, informerMetrics, queueMetrics, registry, config } = services;
   const { movesPerSecond, movesPerSecondPerMember, movesPerPodPerHour, dryRun } = config.descheduler;

@@ -179,7 +179,7 @@ const FACTS: OverviewFacts = {
     lease('spillway-member-west', 'host-a_1', 1),
     lease('spillway-scheduler', 'host-b_2', 2),
     lease('spillway-descheduler', 'host-a_17_9', 2),
-    lease('spillway-gangs', 'host-c_3', 4000),
+    lease('spillway-member-north', 'host-c_3', 4000),
     lease('somebody-elses', 'other', 1),
   ],
   migrations: [],

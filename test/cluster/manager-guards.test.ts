@@ -486,11 +486,13 @@ describe('what else it writes', () => {
     const taken = thief.call('PUT', `${leases}/spillway-kube-scheduler`, { ...there, spec: { holderIdentity: 'y' } });
     await expect(taken).rejects.toThrow('Spillway may only write Leases of its own');
     const refused = 'Leases of Spillway have no finalizers, and no owners but the Node';
-    const node = { apiVersion: 'v1', kind: 'Node', name: 'spillway-gangs', uid: 'x' };
+    const node = { apiVersion: 'v1', kind: 'Node', name: 'spillway-scheduler', uid: 'x' };
     for (const metadata of [KEPT, OWNED, { ownerReferences: [node] }]) {
-      await expect(write(leases, lease('spillway-gangs', metadata)), JSON.stringify(metadata)).rejects.toThrow(refused);
+      await expect(write(leases, lease('spillway-scheduler', metadata)), JSON.stringify(metadata)).rejects.toThrow(
+        refused,
+      );
     }
-    await write(leases, lease('spillway-gangs'));
+    await write(leases, lease('spillway-scheduler'));
     await write(leases, lease('spillway-member-east'));
     const refusal = 'Spillway may only remove Leases of members';
     await untilRefused(() => thief.call('DELETE', `${leases}/spillway-kube-scheduler?dryRun=All`), refusal);

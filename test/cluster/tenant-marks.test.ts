@@ -282,7 +282,7 @@ describe('what is kept from a tenant by rights', () => {
     ['what Nodes are', '/api/v1/nodes/east', { metadata: { labels: { 'spillway.dev/member': 'west' } } }],
     [
       'who holds a Lease',
-      '/apis/coordination.k8s.io/v1/namespaces/spillway-system/leases/spillway-gangs',
+      '/apis/coordination.k8s.io/v1/namespaces/spillway-system/leases/spillway-descheduler',
       { metadata: { annotations: { 'spillway.dev/process': 'x' } } },
     ],
     [

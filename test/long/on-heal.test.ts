@@ -1,12 +1,13 @@
 import { readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import type { Cluster } from '../../hack/cluster.ts';
 import { canRunKubelets } from '../../hack/system-packages.ts';
 import { waitForNode, waitReady } from '../../hack/spillway.ts';
 import { until } from '../../hack/until.ts';
 import type { PlacementPolicy } from '../../src/api/placement-policy.ts';
 import type { Node, Pod } from '../../src/kube/core-v1.ts';
+import { Copies } from '../fixtures/copies.ts';
 import type { FaultProxy } from '../fixtures/fault-proxy.ts';
 import {
   eventsOf,
@@ -23,6 +24,7 @@ import { addProxiedMember } from '../fixtures/proxied-member.ts';
 import { deployment, policy, settled } from '../fixtures/scheduling.ts';
 import { errorsOf, startTopology, type Topology } from '../fixtures/topology.ts';
 import { measured, seconds } from '../faults/lab.ts';
+import { FencedSets, SETS } from './fenced-sets.ts';
 
 const kubelets = await canRunKubelets();
 if (!kubelets.ok) console.warn(`real kubelets cannot run here, so no partition is tried: ${kubelets.reason}`);
@@ -36,38 +38,6 @@ const PATIENT = { timeoutMs: 120_000 };
 const UNTIL_DONE = 'trap "exit 1" TERM; until [ -e /tmp/done ]; do sleep 0.1; done';
 /** Done when the partition is over. */
 const LONGER = `sleep ${String(PARTITION_MS / 1_000 + 20)}`;
-
-/** What runs where in the members: real kubelets say it, and not the program. */
-class Copies {
-  /** By app: UID of each copy there ever was. */
-  readonly made = new Map<string, Set<string>>();
-  /** By app: the most that lived at the same time. */
-  readonly most = new Map<string, number>();
-  /** By app: how often containers were started again. */
-  readonly restarts = new Map<string, number>();
-  /** By app and UID: the member in which a copy did its work to the end. */
-  readonly #done = new Map<string, Map<string, string>>();
-  readonly #live = new Map<string, Set<string>>();
-
-  seen(member: string, type: string, { metadata, status }: Pod): void {
-    const app = metadata.labels?.['app'] ?? '';
-    const { uid = '' } = metadata;
-    if (status?.phase === 'Succeeded') this.#done.set(app, (this.#done.get(app) ?? new Map()).set(uid, member));
-    this.made.set(app, (this.made.get(app) ?? new Set()).add(uid));
-    const live = this.#live.get(app) ?? new Set();
-    if (type === 'DELETED' || status?.phase === 'Succeeded' || status?.phase === 'Failed') live.delete(uid);
-    else if (status?.phase === 'Running') live.add(uid);
-    this.#live.set(app, live);
-    this.most.set(app, Math.max(this.most.get(app) ?? 0, live.size));
-    const restarts = (status?.containerStatuses ?? []).reduce((sum, { restartCount }) => sum + restartCount, 0);
-    this.restarts.set(app, Math.max(this.restarts.get(app) ?? 0, restarts));
-  }
-
-  /** Where copies of an app did their work to the end: a member for each. */
-  doneIn(app: string): string[] {
-    return [...(this.#done.get(app)?.values() ?? [])].toSorted();
-  }
-}
 
 interface JobStatus {
   succeeded?: number;
@@ -177,6 +147,33 @@ describe.runIf(kubelets.ok)('a partition', () => {
     proxy?.resetConnections();
   }
 
+  /** From now on `seen` knows what kubelets say of the pods of a namespace. */
+  async function followCopies(seen: Copies, namespace: string): Promise<void> {
+    for (const name of NAMES) {
+      const { cluster } = topology.member(name);
+      for (const pod of await podsOf(cluster, namespace)) seen.seen(name, 'ADDED', pod);
+      following.push(
+        cluster.api.follow(`/api/v1/namespaces/${namespace}/pods`, ended.signal, ({ type, object }) =>
+          seen.seen(name, type, object as Pod),
+        ),
+      );
+    }
+  }
+
+  /** Of what the tests before made: the word of an administrator is about all pods of a node. */
+  async function nothingIsLeft(): Promise<void> {
+    await kubectl(host, ['delete', 'deployments,statefulsets,jobs', '--all', '-n', NAMESPACE, '--wait=false']);
+    await until(
+      'no pods are left',
+      async () => {
+        const clusters = [host, ...NAMES.map((name) => topology.member(name).cluster)];
+        const left = await Promise.all(clusters.map(async (cluster) => await podsOf(cluster, NAMESPACE)));
+        return left.flat().length === 0;
+      },
+      PATIENT,
+    );
+  }
+
   /** Since when the Node has been Ready. */
   async function nodeReadySince(name: string): Promise<string> {
     const node = await read<Node>(host, `/api/v1/nodes/${name}`);
@@ -238,15 +235,7 @@ describe.runIf(kubelets.ok)('a partition', () => {
     const before = new Map<string, Pod[]>();
     for (const name of [...names, ...held, ...works, 'short'])
       before.set(name, await settled(host, NAMESPACE, name, { east: name in wanted ? wanted[name as 'died'] : 1 }));
-    for (const name of NAMES) {
-      const { cluster } = topology.member(name);
-      for (const pod of await podsOf(cluster, NAMESPACE)) copies.seen(name, 'ADDED', pod);
-      following.push(
-        cluster.api.follow(`/api/v1/namespaces/${NAMESPACE}/pods`, ended.signal, ({ type, object }) =>
-          copies.seen(name, type, object as Pod),
-        ),
-      );
-    }
+    await followCopies(copies, NAMESPACE);
 
     const readySince = await nodeReadySince('east');
     const cutAt = Date.now();
@@ -379,4 +368,107 @@ describe.runIf(kubelets.ok)('a partition', () => {
       `cut off for ${seconds(PARTITION_MS)}, and two crashes: one of each is left ${seconds(settledMs)} after the line is whole; most copies at once of what must not run twice: ${most}; two Jobs that were replaced, each done once, by the pod that came`,
     );
   }, 400_000);
+
+  test.each([
+    { word: 'stands until the line is whole', takenBack: false },
+    { word: 'is taken back before', takenBack: true },
+  ])(
+    'StatefulSets that an administrator calls out of service, whose word $word: the old copy ends first, and none lives beside its successor in the member that is back',
+    async ({ takenBack }) => {
+      onTestFinished(async () => {
+        proxies.get('east')?.clear();
+        await host.kubectl(['taint', 'node', 'east', 'node.kubernetes.io/out-of-service-']);
+      });
+      await nothingIsLeft();
+      const east = topology.member('east').cluster;
+      const west = topology.member('west').cluster;
+      const sets = new FencedSets(host, east, takenBack ? 'fenced-briefly' : 'fenced');
+      const before = await sets.start();
+      const old = (name: (typeof SETS)[number]): Pod => {
+        const pod = before.get(name);
+        if (pod === undefined) throw new Error(`${name} had no pod`);
+        return pod;
+      };
+      const seen = new Copies();
+      await followCopies(seen, old('moved').metadata.namespace ?? '');
+      const copiesBefore = await sets.copiesIn(east);
+      expect(copiesBefore).toHaveLength(SETS.length);
+
+      cut();
+      // They are held, however long the member is lost, until somebody says that they do not run.
+      for (const name of SETS) await sets.told(name, 'PodOfLostMemberHeld');
+      for (const name of SETS) expect((await sets.pod(name))?.metadata.uid).toBe(old(name).metadata.uid);
+      expect(await sets.ended(before)).toEqual([]);
+      await sets.taint();
+      await sets.runsIn('west', 'moved');
+      const moved = await sets.next('moved', old('moved'), isReady);
+      for (const name of ['bound', 'pinned', 'kept'] as const)
+        expect(await sets.told(name, 'OutOfServicePodHeld')).toMatch(/no other cluster takes it now/);
+      for (const name of ['bound', 'pinned'] as const) await sets.deleteByHand(name);
+      const bound = await sets.next('bound', old('bound'), ({ spec }) => spec.nodeName === undefined);
+      await sets.bind('bound');
+      const pinned = await sets.next('pinned', old('pinned'), ({ spec }) => spec.nodeName === undefined);
+      expect(await sets.ended(before)).toEqual(['moved', 'bound', 'pinned']);
+      if (takenBack) {
+        await sets.takeBack();
+        // What was ended stays ended, also for the next process.
+        await topology.spillway.process.stop('SIGKILL');
+        topology.spillway.process.restart();
+        await waitReady(topology.spillway);
+        expect(await sets.ended(before)).toEqual(['moved', 'bound', 'pinned']);
+      }
+      // The word is wrong: all copies live on, and work.
+      const [beatsBefore] = (await sets.beats('moved', east)).slice(-1);
+      await until(
+        'the old copy works on',
+        async () => ((await sets.beats('moved', east)).at(-1) ?? 0) > (beatsBefore ?? 0),
+      );
+      expect(await sets.copiesIn(east)).toEqual(copiesBefore);
+      expect([bound, pinned].some(isReady)).toBe(false);
+
+      const healedAt = Date.now();
+      proxies.get('east')?.clear();
+      await sets.runsIn('east', 'bound');
+      if (!takenBack) {
+        await sets.outOfService('MemberAnswers');
+        expect((await sets.pod('pinned'))?.spec.nodeName).toBeUndefined();
+        await sets.takeBack();
+      }
+      await sets.runsIn('east', 'pinned');
+      const settledMs = Date.now() - healedAt;
+
+      // In the host: the successors that there were, and the one that nobody released.
+      const now = await Promise.all(SETS.map(async (name) => (await sets.pod(name))?.metadata.uid));
+      expect(now).toEqual([moved, bound, pinned, old('kept')].map(({ metadata }) => metadata.uid));
+      // All that is to end is told so before anything is made.
+      const writes = sets.writesInEast(healedAt);
+      expect(writes.slice(0, 3).toSorted()).toEqual(['delete bound-0', 'delete moved-0', 'delete pinned-0']);
+      expect(writes.slice(3).toSorted()).toEqual(['create bound-0', 'create pinned-0']);
+      // By the kubelets' own times no successor began in the member before the old copy had ended there.
+      for (const name of ['bound', 'pinned'] as const) {
+        const [first, second, ...others] = seen.lives(name);
+        expect([name, first?.member, second?.member, others]).toEqual([name, 'east', 'east', []]);
+        expect(first?.ended, name).toBeGreaterThanOrEqual(healedAt - 1_000);
+        expect(second?.began, name).toBeGreaterThanOrEqual(first?.ended ?? Number.POSITIVE_INFINITY);
+        expect([name, seen.most.get(name), seen.restarts.get(name)]).toEqual([name, 1, 0]);
+        const [since] = await sets.beats(name, east);
+        expect(since, name).toBeGreaterThanOrEqual(first?.ended ?? Number.POSITIVE_INFINITY);
+      }
+      // The one in west knows nothing of that: the old copy ended, and was taken for nobody else's.
+      const [inEast, inWest, ...others] = seen.lives('moved');
+      expect([inEast?.member, inWest?.member, others]).toEqual(['east', 'west', []]);
+      expect(inEast?.ended).toBeGreaterThanOrEqual(healedAt - 1_000);
+      expect([inWest?.ended, seen.restarts.get('moved')]).toEqual([undefined, 0]);
+      expect([seen.made.get('kept')?.size, seen.most.get('kept'), seen.restarts.get('kept')]).toEqual([1, 1, 0]);
+      // Exactly one copy of each.
+      const copiesOf = async (cluster: Cluster): Promise<string[]> =>
+        (await sets.copiesIn(cluster)).map((copy) => copy.split(' ')[0] ?? '');
+      expect([await copiesOf(east), await copiesOf(west)]).toEqual([['bound', 'kept', 'pinned'], ['moved']]);
+      console.info(
+        `whole again: each StatefulSet has its one copy ${seconds(settledMs)} later; most copies at once: ${SETS.map((name) => `${name} ${String(seen.most.get(name))}`).join(', ')}`,
+      );
+      await sets.end();
+    },
+    300_000,
+  );
 });

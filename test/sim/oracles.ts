@@ -9,6 +9,7 @@ import { GangOracle } from './oracles/gang-oracle.ts';
 import { HealOracle } from './oracles/heal-oracle.ts';
 import { IdentityOracle } from './oracles/identity-oracle.ts';
 import { MissingOracle } from './oracles/missing-oracle.ts';
+import { MoverOracle } from './oracles/mover-oracle.ts';
 import { MovesOracle } from './oracles/moves-oracle.ts';
 import { NodeOracle } from './oracles/node-oracle.ts';
 import { OptInOracle } from './oracles/opt-in-oracle.ts';
@@ -82,6 +83,7 @@ export class Oracles {
   readonly #copies: CopiesOracle;
   readonly #gangs: GangOracle;
   readonly #moves: MovesOracle;
+  readonly #mover: MoverOracle;
   readonly #releases: ReleasesOracle;
   readonly #heal: HealOracle;
   readonly #costs: CostOracle;
@@ -105,6 +107,7 @@ export class Oracles {
       isOutOfService: (node) => this.#fencing.isOutOfService(node),
       ranWhole: (uid, at) => this.#gangs.ranWhole(uid, at),
     });
+    this.#mover = new MoverOracle(world, report);
     this.#releases = new ReleasesOracle(world, report, (node) => this.#fencing.isOutOfService(node));
     this.#heal = new HealOracle(world, report);
     this.residence = new ResidenceOracle(world, report);
@@ -127,6 +130,7 @@ export class Oracles {
     this.#fencing.changed(change);
     this.#copies.changed(change);
     this.#moves.changed(change, (uid) => this.#copied.has(uid));
+    this.#mover.changed(change);
     this.#releases.changed(change);
     this.#heal.changed(change);
     this.#optIn.changed(change);
@@ -175,6 +179,7 @@ export class Oracles {
     const { origin, outgoing, owner } = call;
     this.#asking.sent(call);
     this.#fencing.sent(call);
+    this.#mover.sent(call);
     if (owner === undefined || outgoing.method === 'GET') return;
     this.#identity.sent(call);
     if (!this.#knowsPods(call)) {

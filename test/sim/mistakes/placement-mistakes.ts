@@ -30,6 +30,23 @@ export const PLACEMENT_MISTAKES: readonly Mistake[] = [
     ],
   },
   {
+    name: 'give-gangs-up-beside-the-mover',
+    seed: 1477,
+    theme: 'gangs',
+    edits: [
+      {
+        file: 'manager/scheduler.ts',
+        from: '    await Promise.all([descheduler.run(held), gangs(held)]);',
+        to: '    await descheduler.run(held);',
+      },
+      {
+        file: 'manager/scheduler.ts',
+        from: '        descheduler.watch(signal),\n',
+        to: "        descheduler.watch(signal),\n        whileHeld(services, 'spillway-gangs', logger, signal, gangs),\n",
+      },
+    ],
+  },
+  {
     name: 'wait-for-those-that-succeeded',
     theme: 'gangs',
     edits: [
