@@ -7,6 +7,11 @@ import { until, GiveUp } from '../../hack/until.ts';
 import { parseMember, plansFor, prepareKubelets, type MemberPlan } from '../../hack/up.ts';
 import { run } from '../../hack/command.ts';
 
+test('processes that run at the same time are handed ports from ranges of their own', async () => {
+  const ports = await Promise.all(Array.from({ length: 50 }, () => freePort()));
+  expect(new Set(ports.map((port) => Math.floor((port - 20_000) / 400)))).toEqual(new Set([process.pid % 30]));
+});
+
 test('free ports are free, below the ephemeral range, and never given twice', async () => {
   const ports = await Promise.all(Array.from({ length: 50 }, () => freePort()));
   expect(new Set(ports).size).toBe(50);
