@@ -51,7 +51,7 @@ test-page: build ## the page of `kubectl spillway ui` in headless Chromium (1 mi
 soak-placement: build ## 300 workloads on real clusters in which everything changes (MINUTES=10; SEED=s to repeat)
 	@$(if $(MINUTES),SOAK_MINUTES=$(MINUTES)) $(if $(SEED),SOAK_SEED=$(SEED)) node dist/hack/test.js soak
 
-faults: build ## break things on real clusters; prints the table and writes docs/faults.md (70 minutes)
+faults: build ## break things on real clusters; prints the table and writes docs/faults.md (80 minutes)
 	@node dist/hack/test.js faults
 
 fuzz: build ## arbitrary input to all that is read from others (3 minutes; RUNS=n inputs, SEED=s to repeat)

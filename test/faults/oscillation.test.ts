@@ -2,15 +2,18 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { BurstHistory, type Moment } from '../../hack/burst-history.ts';
 import { type BurstLab, startBurstLab } from '../../hack/burst-lab.ts';
 import { BurstLoad } from '../../hack/burst-load.ts';
+import type { Cluster } from '../../hack/cluster.ts';
 import { manifest } from '../../hack/manifest.ts';
 import { until } from '../../hack/until.ts';
 import { Workspace } from '../../hack/workspace.ts';
+import { EXTENDER_RESOURCE } from '../../src/api/marks.ts';
 import { loadConfig } from '../../src/config.ts';
-import { placementOf, policyInUse } from '../fixtures/scheduling.ts';
+import { type Fields, newNamespace, pod, podSpec, podsOf } from '../fixtures/live-pods.ts';
+import { deployment, policy, policyInUse, settled } from '../fixtures/scheduling.ts';
 import { errorsOf } from '../fixtures/topology.ts';
 import { report, seconds, violationsOf, wait } from './lab.ts';
-import { PodSlots } from './pod-slots.ts';
 import { ToldMoves } from './told-moves.ts';
+import { mostOf, podsAt, WatchedWorkload } from './watched-workload.ts';
 
 /** So many minutes stand for an hour: what waits for ten minutes in production waits for one here. */
 const MINUTES = 6;
@@ -21,7 +24,7 @@ const MINUTES = 6;
  */
 const [FUSE, BY_RULES] = [loadConfig(undefined, {}).descheduler.movesPerPodPerHour, 1];
 /** What comes and goes, and how long each lasts, in ms: no two in step. */
-const [LOAD_MS, ROOM_MS, TAINT_MS, LABELS_MS] = [40_000, 55_000, 70_000, 95_000];
+const [LOAD_MS, ROOM_MS, TAINT_MS, LABELS_MS, HOME_MS] = [40_000, 55_000, 70_000, 95_000, 60_000];
 /** Thousandths of a core: enough for twenty pods, for eighteen, for fourteen, and for two. */
 const [BUSY, LARGE, STEADY, CALM] = [18_000, 9_000, 7_000, 900];
 /** For so long there has to be a better place. */
@@ -33,6 +36,11 @@ const SHORT_MS = 8_000;
 const REST_MS = 60_000;
 /** The autoscaler has looked again by then, at figures that were measured meanwhile. */
 const LOOKED_MS = 30_000;
+/** Namespace and pods of the second workload, of which each asks for so much memory. The first one asks for none. */
+const HOMELY = 'homely';
+const [HOMELY_PODS, HOMELY_MEMORY] = [4, '16Gi'];
+/** What somebody else takes of the only node of member a (256Gi), by turns: none of these pods fits beside it. */
+const STRANGER_MEMORY = '244Gi';
 
 let workspace: Workspace;
 let lab: BurstLab;
@@ -74,6 +82,12 @@ async function labels(turned: boolean): Promise<void> {
   }
 }
 
+async function cordon(host: Cluster, on: boolean): Promise<void> {
+  const nodes = (await host.api.call('GET', '/api/v1/nodes')) as { items: { metadata: { name: string } }[] };
+  const name = nodes.items.map(({ metadata }) => metadata.name).find((one) => one.startsWith('local')) ?? '';
+  await host.api.call('PATCH', `/api/v1/nodes/${name}`, { spec: { unschedulable: on } });
+}
+
 /** Turns something on and off in turn, until the signal aborts; leaves it off. */
 async function inTurn(ms: number, turn: (on: boolean) => Promise<void> | void, signal: AbortSignal): Promise<void> {
   for (let on = true; !signal.aborted; on = !on) {
@@ -99,10 +113,42 @@ async function counted(metric: string, label: string, filter = ''): Promise<Reco
 const movesByStrategy = async (): Promise<Record<string, number>> =>
   await counted('spillway_descheduler_moves_total', 'strategy', 'outcome="moved"');
 
-/** Pods that WorkloadPlacement.status.moves tells of, in all. */
-async function movesOnRecord(): Promise<number> {
-  const { status } = (await placementOf(lab.host, 'shop', 'web')) ?? {};
-  return (status?.moves ?? []).reduce((sum, { count }) => sum + count, 0);
+/** Four pods at home in member a, that go to b when they have to, and back when there has been room. */
+async function startHomely(): Promise<void> {
+  const { host } = lab;
+  await newNamespace(host, HOMELY);
+  const clusterAffinity = { clusterNames: ['a'], overflowAffinities: [{ clusterNames: ['b'] }] };
+  const { spec, ...rest } = policy(HOMELY, 'all', { clusterAffinity });
+  const failover = { repatriate: { after: `${String(AFTER_MS / 1_000)}s` } };
+  await host.apply([{ ...rest, spec: { ...(spec as Fields), failover } }]);
+  await policyInUse(host, HOMELY, 'all');
+  // The scheduler does not go on without an answer about these: local nodes have room that their policy does not give them.
+  const mark = { [EXTENDER_RESOURCE]: '0' };
+  const resources = { requests: { cpu: '10m', memory: HOMELY_MEMORY, ...mark }, limits: mark };
+  const containers = [{ name: 'main', image: 'registry.example/app:v1', resources }];
+  await host.apply([deployment(HOMELY, 'web', HOMELY_PODS, '10m', {}, { containers })]);
+  await settled(host, HOMELY, 'web', { a: HOMELY_PODS });
+}
+
+/** What follows counts moves and room without it. */
+async function endHomely(): Promise<void> {
+  const { host } = lab;
+  await host.kubectl(['delete', 'deployment', 'web', '-n', HOMELY, '--wait=false']);
+  await until('no pod of it is left', async () => (await podsOf(host, HOMELY)).length === 0);
+}
+
+/** A pod that member a's owner runs there, and which takes its room. */
+async function stranger(on: boolean): Promise<void> {
+  const [a] = lab.members;
+  if (a === undefined) throw new Error('there is no member a');
+  if (!on) {
+    const gone = ['--ignore-not-found', '--grace-period=0', '--force', '--wait=false'];
+    await a.kubectl(['delete', 'pod', 'stranger', '-n', 'default', ...gone]);
+    return;
+  }
+  const container = { name: 'main', image: 'registry.example/app:v1' };
+  const resources = { requests: { memory: STRANGER_MEMORY } };
+  await a.apply([pod('stranger', 'default', podSpec([{ ...container, resources }]))]);
 }
 
 const sumOf = (counts: Record<string, number>): number => Object.values(counts).reduce((sum, count) => sum + count, 0);
@@ -117,52 +163,63 @@ function grownBy(moments: readonly Moment[]): number {
   return moments.reduce((sum, { wanted }, i) => sum + Math.max(0, wanted - (moments[i - 1]?.wanted ?? 0)), 0);
 }
 
-const podsAt = ({ local, a, b, waiting }: Moment): number => local + a + b + waiting;
-
-/** The most that there were of something, from then (wall clock in ms) until then. */
-function mostOf(moments: readonly Moment[], from: number, until: number, of: (moment: Moment) => number): number {
-  const at = moments.findLast((one) => one.at <= from);
-  const later = moments.filter((one) => one.at > from && one.at <= until);
-  return Math.max(0, ...[...(at === undefined ? [] : [at]), ...later].map(of));
+/**
+ * What docs/concepts/failover.md promises of a workload's moves, whatever comes and goes. `since`: as it was at each moment;
+ * `tainted`: when the taint came, wall clock in ms; `givenBack`: pods that were let go for nothing, and may have been let go again.
+ */
+function expectNoPingPong(
+  { told, returns, returnsWithoutRule }: Observed,
+  since: readonly Moment[],
+  tainted: readonly number[],
+  givenBack: number,
+): void {
+  expect(told.turnedRound(AFTER_MS - HEARD_MS)).toEqual([]);
+  // Rules move each pod once an hour at most, on the average, of those that there are when one more is to go.
+  const beyond = (some: readonly { at: number }[], perPod: number): unknown[] =>
+    some.filter(({ at }, before) => before >= perPod * mostOf(since, at - HEARD_MS, at, podsAt));
+  expect(beyond(told.byRules, BY_RULES)).toEqual([]);
+  // The fuse holds all of them, also where there are few pods by now.
+  expect(beyond(told.all, FUSE)).toEqual([]);
+  // A taint moves those that are there when it comes; none goes there while it stands.
+  const perTaint = tainted.map((from, i) => ({
+    moved: told.forTaints.filter(({ at }) => at >= from && at < (tainted[i + 1] ?? Infinity)).length,
+    there: mostOf(since, from, from + HEARD_MS, ({ a }) => a),
+  }));
+  expect(perTaint.filter(({ moved, there }) => moved > there + givenBack)).toEqual([]);
+  // Nothing but a rule brings a pod back to what one before it had left, however long ago.
+  expect(returnsWithoutRule).toEqual([]);
+  // So each that is back was brought there by one, or had to leave what one had brought it to: two for each move that rules may make.
+  expect(returns.length).toBeLessThanOrEqual(2 * BY_RULES * mostPods(since));
 }
+
+interface Observed {
+  told: ToldMoves;
+  returns: readonly unknown[];
+  returnsWithoutRule: readonly unknown[];
+}
+
+const mostPods = (moments: readonly Moment[]): number => mostOf(moments, 0, Infinity, podsAt);
 
 test('F54: load, room, taints and labels come and go, and autoscaler and descheduler act on the same pods', async (context) => {
   const { host } = lab;
-  const history = new BurstHistory();
-  const told = new ToldMoves();
-  const slots = new PodSlots();
+  await startHomely();
+  const [web, homely] = [new WatchedWorkload(host, 'shop', 'web'), new WatchedWorkload(host, HOMELY, 'web')];
   const load = new BurstLoad(host, 'shop', 'web');
   load.millicores = CALM;
   const [stop, calmAgain] = [new AbortController(), new AbortController()];
-  const watching = [
-    host.api.follow('/apis/apps/v1/namespaces/shop/deployments', stop.signal, (event) => history.deployment(event)),
-    host.api.follow('/api/v1/namespaces/shop/pods', stop.signal, (event) => {
-      history.pod(event);
-      slots.pod(event);
-    }),
-    host.api.follow('/api/v1/namespaces/shop/events', stop.signal, (event) => told.event(event)),
-    load.run(stop.signal),
-  ];
+  const watching = [...web.follow(stop.signal), ...homely.follow(stop.signal), load.run(stop.signal)];
   const atHome = (): boolean => {
-    const { wanted, ready, local, a, b, waiting } = history.now;
+    const { wanted, ready, local, a, b, waiting } = web.history.now;
     return wanted === 2 && ready === 2 && local === 2 && a + b + waiting === 0;
   };
   await until('two pods run at home', atHome, { timeoutMs: 120_000 });
-  const began = history.now.revision;
+  const began = Math.max(web.history.now.revision, homely.history.now.revision);
   /** Wall clock in ms. */
   const tainted: number[] = [];
 
   const oscillating = [
     inTurn(LOAD_MS, (on) => void (load.millicores = on ? BUSY : CALM), calmAgain.signal),
-    inTurn(
-      ROOM_MS,
-      async (on) => {
-        const nodes = (await host.api.call('GET', '/api/v1/nodes')) as { items: { metadata: { name: string } }[] };
-        const name = nodes.items.map(({ metadata }) => metadata.name).find((one) => one.startsWith('local')) ?? '';
-        await host.api.call('PATCH', `/api/v1/nodes/${name}`, { spec: { unschedulable: on } });
-      },
-      calmAgain.signal,
-    ),
+    inTurn(ROOM_MS, async (on) => await cordon(host, on), calmAgain.signal),
     inTurn(
       TAINT_MS,
       async (on) => {
@@ -173,56 +230,72 @@ test('F54: load, room, taints and labels come and go, and autoscaler and desched
       calmAgain.signal,
     ),
     inTurn(LABELS_MS, labels, calmAgain.signal),
+    inTurn(HOME_MS, stranger, calmAgain.signal),
   ];
   await wait(MINUTES * 60_000);
   calmAgain.abort();
   await Promise.all(oscillating);
   await until('two pods run at home', atHome, { timeoutMs: 240_000 });
+  // They go home as far as they may.
+  const mayGo = async (): Promise<boolean> => ((await homely.moves())['Repatriate'] ?? 0) < BY_RULES * HOMELY_PODS;
+  const allWell = { wanted: HOMELY_PODS, ready: HOMELY_PODS };
+  await until(
+    'the others are at home, or rules may move none of them any more',
+    async () => {
+      const { wanted, ready, a } = homely.history.now;
+      if (wanted !== allWell.wanted || ready !== allWell.ready) return false;
+      return a === HOMELY_PODS || !(await mayGo());
+    },
+    { timeoutMs: 240_000 },
+  );
 
   const moves = await movesByStrategy();
   await wait(REST_MS);
   expect(await movesByStrategy()).toEqual(moves);
   expect(atHome()).toBe(true);
+  expect(homely.history.now).toMatchObject(allWell);
   const ended = await counted('spillway_descheduler_releases_ended_total', 'outcome');
-  const onRecord = await movesOnRecord();
+  const [webMoves, homelyMoves] = [await web.moves(), await homely.moves()];
   stop.abort();
   await Promise.allSettled(watching);
+  await endHomely();
 
-  const moments = history.moments();
-  const since = moments.filter(({ revision }) => revision >= began);
+  const given = ended['GivenBack'] ?? 0;
+  for (const [workload, onRecord] of [
+    [web, webMoves],
+    [homely, homelyMoves],
+  ] as const) {
+    // Each was heard of: what is shown is about all of them.
+    expect(workload.told.all).toHaveLength(sumOf(onRecord));
+    const moments = workload.history.moments();
+    // Every pod was made because one more was wanted, or in the place of one that was moved or was to be.
+    expect(workload.history.podsMade).toBeLessThanOrEqual(grownBy(moments) + sumOf(onRecord) + given);
+    const observed = {
+      told: workload.told,
+      returns: workload.returns(),
+      returnsWithoutRule: workload.returnsWithoutRule(),
+    };
+    expectNoPingPong(observed, moments, tainted, given);
+  }
+  expect(sumOf(webMoves) + sumOf(homelyMoves)).toBe(sumOf(moves));
+  const since = web.history.moments().filter(({ revision }) => revision >= began);
   const most = Math.max(...since.map(({ wanted }) => wanted));
-  // The autoscaler had its twenty, and something was moved: else nothing was tried.
+  // The autoscaler had its twenty, something was moved, and some came home: else nothing was tried.
   expect(most).toBe(20);
-  expect(sumOf(moves)).toBeGreaterThan(0);
-  const givenBack = ended['GivenBack'] ?? 0;
-  // Every pod was made because one more was wanted, or in the place of one that was moved or was to be.
-  expect(history.podsMade).toBeLessThanOrEqual(grownBy(moments) + sumOf(moves) + givenBack);
-  expect(onRecord).toBe(sumOf(moves));
-  // Each was heard of: what follows is about all of them.
-  expect(told.all).toHaveLength(sumOf(moves));
-  expect(told.turnedRound(AFTER_MS - HEARD_MS)).toEqual([]);
-  // Rules move each pod once an hour at most, on the average, of those that there are when one more is to go.
-  const beyond = (some: readonly { at: number }[], perPod: number): unknown[] =>
-    some.filter(({ at }, before) => before >= perPod * mostOf(since, at - HEARD_MS, at, podsAt));
-  expect(beyond(told.byRules, BY_RULES)).toEqual([]);
-  // The fuse holds all of them, also where there are few pods by now; by the pods that there were at most they come nowhere near it.
-  expect(beyond(told.all, FUSE)).toEqual([]);
-  expect(sumOf(moves) / most).toBeLessThan(FUSE / 2);
-  // A taint moves those that are there when it comes; none goes there while it stands.
-  const perTaint = tainted.map((from, i) => ({
-    moved: told.forTaints.filter(({ at }) => at >= from && at < (tainted[i + 1] ?? Infinity)).length,
-    there: mostOf(since, from, from + HEARD_MS, ({ a }) => a),
-  }));
-  expect(perTaint.filter(({ moved, there }) => moved > there + givenBack)).toEqual([]);
-  // Nothing but a rule brings a pod back to what one before it had left, however long ago.
-  const returns = slots.returns(told.all.map(({ pod }) => pod));
-  const ruled = new Set(told.byRules.map(({ pod }) => pod));
-  expect(returns.filter(({ moved }) => !moved.some((pod) => ruled.has(pod)))).toEqual([]);
+  expect(sumOf(webMoves)).toBeGreaterThan(0);
+  expect(homelyMoves['Repatriate'] ?? 0).toBeGreaterThan(0);
+  expect(homelyMoves['TaintNoExecute'] ?? 0).toBeGreaterThanOrEqual(HOMELY_PODS);
+  // By the pods that there were at most they come nowhere near the fuse.
+  expect(sumOf(webMoves) / most).toBeLessThan(FUSE / 2);
   expect(since.filter(({ ready }) => ready < 2)).toEqual([]);
-  const perPod = (sumOf(moves) / most).toFixed(1);
-  const figures = `${MINUTES} minutes: ${grownBy(moments)} pods wanted, ${history.podsMade} made, ${sumOf(moves)} moved (${inWords(moves)}), ${perPod} for each of ${most} pods in what stands for an hour (the fuse lets ${FUSE} go), none back within ${AFTER_MS / 1_000} s, ${returns.length} later, none in the minute after`;
+  // Another one has its node before each of these leaves.
+  const homelySince = homely.history.moments().filter(({ revision }) => revision >= began);
+  expect(homelySince.filter(({ a, b }) => a + b < HOMELY_PODS)).toEqual([]);
+  const oneOf = (workload: WatchedWorkload, onRecord: Record<string, number>, pods: number): string =>
+    `${sumOf(onRecord)} moved (${inWords(onRecord)}), ${(sumOf(onRecord) / pods).toFixed(1)} for each of ${pods} pods in what stands for an hour, of which rules moved ${workload.told.byRules.length} (they may ${BY_RULES * pods}), none back within ${AFTER_MS / 1_000} s, ${workload.returns().length} later (at most ${2 * BY_RULES * pods})`;
+  const figures = `${MINUTES} minutes: ${grownBy(web.history.moments())} pods wanted, ${web.history.podsMade} made, ${oneOf(web, webMoves, most)}; beside it pods whose first tier had room by turns: ${oneOf(homely, homelyMoves, HOMELY_PODS)}, never fewer than ${HOMELY_PODS} there; the fuse lets ${FUSE} go for each, and none moved in the minute after`;
   report(context, ['F54'], 'no ping-pong', figures);
-}, 900_000);
+}, 1_080_000);
 
 test('F54: the autoscaler wants no more for pods that move, each once another one is ready', async (context) => {
   const { host } = lab;
