@@ -39,7 +39,7 @@ export interface MoveCheckOptions {
 export interface Found {
   readonly live: Pod;
   readonly set: SurgingSet | undefined;
-  /** It waits for its member, which does not answer, beside the replacement. */
+  /** It waits for its member, which does not answer, beside the replacement: only with a ReplicaSet that makes that. */
   readonly lost?: boolean;
 }
 
@@ -86,13 +86,13 @@ export class MoveCheck {
     const noneComes = this.#whyNoneComes(live, wanted);
     const noPlace = placed.whyNotElsewhere(live, from, underWay.sent(live), { mayStay, wouldAvoid });
     if (noPlace === undefined) {
-      const lost = waitsForHeal(live, wanted.strategy, placed.rulesOf(live).failover);
-      if (lost) return { live, set: placed.surgingSetOf(live), lost };
-      const set = this.setBefore(live, wanted);
-      if (set !== undefined) return { live, set };
+      // Without a ReplicaSet that makes the other one first (Recreate) it cannot wait beside that, and goes as any pod does that is evicted at once.
+      const lost = waitsForHeal(live, strategy, placed.rulesOf(live).failover);
+      const set = lost ? placed.surgingSetOf(live) : this.setBefore(live, wanted);
+      if (set !== undefined) return { live, set, lost };
       if (noneComes !== undefined) return { stays: noneComes };
       const waiting = isReady(live) ? this.#waitingInVain(live) : undefined;
-      if (waiting === undefined) return { live, set };
+      if (waiting === undefined) return { live, set: undefined };
       const why = `another pod of its workload has found no node (${waiting.metadata.name})`;
       return { stays: { why, ofController: true } };
     }
