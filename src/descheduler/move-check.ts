@@ -78,7 +78,7 @@ export class MoveCheck {
     const unknown = wanted.strategy === 'GangTimedOut' ? undefined : placed.whyRulesUnknown(live);
     if (unknown !== undefined) return { stays: { why: unknown, forMs: NO_PLACE_MS, ofWorkload: true } };
     if (wanted.leavesAnyway === true) return { live, set: undefined };
-    const tooOften = this.#tooOften(live);
+    const tooOften = this.tooOften(wanted, live);
     if (tooOften !== undefined) return { stays: tooOften };
     const { from, strategy, wouldAvoid = [] } = wanted;
     const { mayStayInMember: mayStay = false } = STRATEGIES[strategy];
@@ -105,6 +105,15 @@ export class MoveCheck {
     const { placed } = this.#o;
     if (!goesGracefully(pod, strategy, placed.rulesOf(pod).failover)) return undefined;
     return placed.member(from)?.reachable === false ? undefined : placed.surgingSetOf(pod);
+  }
+
+  /** Why its workload may have no more moves within this hour: it is to be asked again right before one is sent, as others may have come first. */
+  tooOften({ leavesAnyway }: WantedMove, live: Pod): Held | undefined {
+    const found = leavesAnyway === true ? undefined : this.#o.fuse.tooOften(live);
+    if (found === undefined) return undefined;
+    const { count, limit, forMs } = found;
+    const why = `pods of its workload were moved too often (${String(count)} times within an hour; ${limit})`;
+    return { why, forMs, ofWorkload: true };
   }
 
   /** By the word of people, which may come while the move waits for its turn. */
@@ -134,13 +143,5 @@ export class MoveCheck {
       .ofWorkload(ownerKeyOf(workload))
       .filter((pod) => controllerOf(pod)?.uid === controller)
       .find((pod) => pod.spec.nodeName === undefined && isActive(pod) && !underWay.isPlacing(pod));
-  }
-
-  #tooOften(live: Pod): Held | undefined {
-    const found = this.#o.fuse.tooOften(live);
-    if (found === undefined) return undefined;
-    const { count, limit, forMs } = found;
-    const why = `pods of its workload were moved too often (${String(count)} times within an hour; ${limit})`;
-    return { why, forMs, ofWorkload: true };
   }
 }

@@ -234,8 +234,11 @@ export class Mover {
     const unwritten = await this.#states.keep(wanted, live, signal);
     if (unwritten !== undefined) return this.#hold(wanted, unwritten);
     if (set !== undefined && !lost && this.#isFull(set)) return this.#waitForOthers(wanted, set);
+    const tooOften = this.#check.tooOften(wanted, live);
+    if (tooOften !== undefined) return this.#hold(wanted, tooOften);
     const { resourceVersion } = live.metadata;
     const began = this.#o.monotonic();
+    const answered = this.fuse.sending(live);
     try {
       if (set !== undefined) {
         if (!(await this.#release(live, set, lost, signal))) return 'notWanted';
@@ -247,7 +250,10 @@ export class Mover {
       }
     } catch (error) {
       return this.#refused(wanted, error, this.#o.monotonic() - began);
+    } finally {
+      answered();
     }
+    // In the same breath, so that it counts all the time.
     this.#sent.set(uid ?? '', true);
     this.#report.moved(wanted, set === undefined ? 'evicted' : lost ? 'waits' : 'released');
     return 'moved';
