@@ -39,7 +39,7 @@ export interface MoveCheckOptions {
 export interface Found {
   readonly live: Pod;
   readonly set: SurgingSet | undefined;
-  /** It waits for its member, which does not answer, beside the replacement. */
+  /** It waits for its member, which does not answer, beside the replacement: only with a ReplicaSet that makes that. */
   readonly lost?: boolean;
 }
 
@@ -83,7 +83,7 @@ export class MoveCheck {
     const unknown = wanted.strategy === 'GangTimedOut' ? undefined : placed.whyRulesUnknown(live);
     if (unknown !== undefined) return { stays: { why: unknown, forMs: NO_PLACE_MS, ofWorkload: true } };
     if (wanted.leavesAnyway === true) return { live, set: undefined };
-    const tooOften = this.#tooOften(live);
+    const tooOften = this.tooOften(wanted, live);
     if (tooOften !== undefined) return { stays: tooOften };
     const { from, strategy, wouldAvoid = [] } = wanted;
     const { mayStayInMember: mayStay = false } = STRATEGIES[strategy];
@@ -91,13 +91,13 @@ export class MoveCheck {
     const noneComes = this.#whyNoneComes(live, wanted);
     const noPlace = placed.whyNotElsewhere(live, from, underWay.sent(live), { mayStay, wouldAvoid });
     if (noPlace === undefined) {
-      const lost = waitsForHeal(live, wanted.strategy, placed.rulesOf(live).failover);
-      if (lost) return { live, set: placed.surgingSetOf(live), lost };
-      const set = this.setBefore(live, wanted);
-      if (set !== undefined) return { live, set };
+      // Without a ReplicaSet that makes the other one first (Recreate) it cannot wait beside that, and goes as any pod does that is evicted at once.
+      const lost = waitsForHeal(live, strategy, placed.rulesOf(live).failover);
+      const set = lost ? placed.surgingSetOf(live) : this.setBefore(live, wanted);
+      if (set !== undefined) return { live, set, lost };
       if (noneComes !== undefined) return { stays: noneComes };
       const waiting = isReady(live) ? this.#waitingInVain(live) : undefined;
-      if (waiting === undefined) return { live, set };
+      if (waiting === undefined) return { live, set: undefined };
       const why = `another pod of its workload has found no node (${waiting.metadata.name})`;
       return { stays: { why, ofController: true } };
     }
@@ -110,6 +110,15 @@ export class MoveCheck {
     const { placed } = this.#o;
     if (!goesGracefully(pod, strategy, placed.rulesOf(pod).failover)) return undefined;
     return placed.member(from)?.reachable === false ? undefined : placed.surgingSetOf(pod);
+  }
+
+  /** Why its workload may have no more moves within this hour: it is to be asked again right before one is sent, as others may have come first. */
+  tooOften({ leavesAnyway }: WantedMove, live: Pod): Held | undefined {
+    const found = leavesAnyway === true ? undefined : this.#o.fuse.tooOften(live);
+    if (found === undefined) return undefined;
+    const { count, limit, forMs } = found;
+    const why = `pods of its workload were moved too often (${String(count)} times within an hour; ${limit})`;
+    return { why, forMs, ofWorkload: true };
   }
 
   /** By the word of people, which may come while the move waits for its turn. */
@@ -139,13 +148,5 @@ export class MoveCheck {
       .ofWorkload(ownerKeyOf(workload))
       .filter((pod) => controllerOf(pod)?.uid === controller)
       .find((pod) => pod.spec.nodeName === undefined && isActive(pod) && !underWay.isPlacing(pod));
-  }
-
-  #tooOften(live: Pod): Held | undefined {
-    const found = this.#o.fuse.tooOften(live);
-    if (found === undefined) return undefined;
-    const { count, limit, forMs } = found;
-    const why = `pods of its workload were moved too often (${String(count)} times within an hour; ${limit})`;
-    return { why, forMs, ofWorkload: true };
   }
 }

@@ -25,6 +25,7 @@ import { releasedAtOnce, staysByPolicy } from './purge-mode.ts';
 import { whyRehearsed } from './rehearsal.ts';
 import { releasePatch } from './release-patches.ts';
 import { readyOf } from './release-step.ts';
+import { slowRestMs } from './slow-refusals.ts';
 import { StateRecords } from './state-records.ts';
 import type { Releases } from './releases.ts';
 import { isLost } from '../placement/lost-members.ts';
@@ -33,10 +34,6 @@ import { WaitsForTurn } from './waits-for-turn.ts';
 import type { Strategy } from './strategies.ts';
 import type { Held, WantedMove } from './wanted-move.ts';
 
-/** A refusal that takes longer than this takes up the time of others (ms). */
-const SLOW_MS = 1_000;
-/** So many times as long as it took nothing of the same controller is tried. */
-const SLOW_RESTS = 20;
 /** Between two rehearsals of the same move (ms). */
 const DRY_RUN_MS = 60_000;
 /** How long a pod is held by default: the caches show what was read live by then (ms). */
@@ -240,8 +237,11 @@ export class Mover {
     const unwritten = await this.#states.keep(wanted, live, signal);
     if (unwritten !== undefined) return this.#hold(wanted, unwritten);
     if (set !== undefined && !lost && this.#isFull(set)) return this.#waitForOthers(wanted, set);
+    const tooOften = this.#check.tooOften(wanted, live);
+    if (tooOften !== undefined) return this.#hold(wanted, tooOften);
     const { resourceVersion } = live.metadata;
     const began = this.#o.monotonic();
+    const answered = this.fuse.sending(live);
     try {
       if (set !== undefined) {
         if (!(await this.#release(live, set, lost, signal))) return 'notWanted';
@@ -253,7 +253,10 @@ export class Mover {
       }
     } catch (error) {
       return this.#refused(wanted, error, this.#o.monotonic() - began);
+    } finally {
+      answered();
     }
+    // In the same breath, so that it counts all the time.
     this.#sent.set(uid ?? '', true);
     this.#report.moved(wanted, set === undefined ? 'evicted' : lost ? 'waits' : 'released');
     return 'moved';
@@ -278,11 +281,11 @@ export class Mover {
     return this.#hold(wanted, this.#rights.held(namespace));
   }
 
-  /** Pods of one controller are much alike: what takes the host long for one of them must not take up the time of all others. */
   #letAllRest(pod: Pod, tookMs: number): void {
     // A pod by itself rests by its UID.
     const key = controllerKeyOf(pod) ?? pod.metadata.uid ?? '';
-    if (tookMs >= SLOW_MS) this.#restsUntil.set(key, this.#o.monotonic() + tookMs * SLOW_RESTS);
+    const restMs = slowRestMs(tookMs);
+    if (restMs > 0) this.#restsUntil.set(key, this.#o.monotonic() + restMs);
   }
 
   #isLost(name: string): boolean {

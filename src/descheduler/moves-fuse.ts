@@ -11,9 +11,12 @@ export interface MovesFuseOptions {
   perPodPerHour: number;
 }
 
+/** What becomes of a move that was sent is known by then in most cases (ms). */
+const ANSWERED_MS = 2_000;
+
 /** What holds pods of a workload up. */
 export interface MovedTooOften {
-  /** Pods of it that were moved within the last hour, and how many may be. */
+  /** Pods of it that were moved within the last hour, or are to be by what was sent, and how many may be. */
   readonly count: number;
   readonly most: number;
   /** In words: why so many. */
@@ -25,6 +28,8 @@ export interface MovedTooOften {
 /** Rate limit against pods that move in circles, whatever the cause. */
 export class MovesFuse {
   readonly #o: MovesFuseOptions;
+  /** By key of the workload, its moves that were sent and of which nothing stands in the records yet. */
+  readonly #sent = new Map<string, number>();
 
   constructor(options: MovesFuseOptions) {
     this.#o = options;
@@ -38,12 +43,30 @@ export class MovesFuse {
     const { placed, records, perPodPerHour } = this.#o;
     const { workload, replicas = 1 } = placed.rulesOf(pod);
     // Not those on their way out: of a member that does not answer each move leaves one, for as long as that lasts.
-    const pods = placed.ofWorkload(ownerKeyOf(workload)).filter(isActive).length;
+    const key = ownerKeyOf(workload);
+    const pods = placed.ofWorkload(key).filter(isActive).length;
     const most = Math.ceil(perPodPerHour * Math.max(replicas, pods));
-    const count = records.withinAnHour(workload);
+    const sent = this.#sent.get(key) ?? 0;
+    const count = records.withinAnHour(workload) + sent;
     const before = Math.max(0, most - more);
     if (count <= before) return undefined;
     const limit = `descheduler.movesPerPodPerHour is ${String(perPodPerHour)}`;
-    return { count, most, limit, forMs: records.fewEnoughInMs(workload, before) };
+    const forMs = records.fewEnoughInMs(workload, before);
+    return { count, most, limit, forMs: sent === 0 ? forMs : Math.max(forMs, ANSWERED_MS) };
+  }
+
+  /**
+   * The pod is about to be evicted or released, and counts from now on: to be called in the same breath as {@link tooOften}, as pods of several members may be moved at
+   * once. Returns what is to be called when it stands in the records, or is known not to have been moved.
+   */
+  sending(pod: Pod): () => void {
+    const key = ownerKeyOf(this.#o.placed.rulesOf(pod).workload);
+    const add = (more: number): void => {
+      const sent = (this.#sent.get(key) ?? 0) + more;
+      if (sent > 0) this.#sent.set(key, sent);
+      else this.#sent.delete(key);
+    };
+    add(1);
+    return () => add(-1);
   }
 }

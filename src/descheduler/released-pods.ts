@@ -5,59 +5,43 @@ import { ifThere } from '../kube/if-there.ts';
 import { keyFor, type KubeObject, splitKey } from '../kube/object.ts';
 import { controllerOf, ownerKeyOf } from '../kube/owner-references.ts';
 import { PODS, REPLICA_SETS } from '../kube/resource.ts';
-import { SinceWhen } from '../kube/since-when.ts';
 import { evict, get, patch } from '../kube/verbs.ts';
 import type { HandlerResult } from '../kube/workqueue.ts';
-import { lostMembers } from '../placement/lost-members.ts';
-import type { MoveRules, PlacedMember, PlacedPods } from '../placement/placed-pods.ts';
-import { evictionRefusal, mayBeDone, whyNotLetGo } from './eviction-refusal.ts';
-import { healStep, isHealed, strandedStep } from './heal-step.ts';
+import type { PlacedPods } from '../placement/placed-pods.ts';
+import { EndTries, type Turn } from './end-tries.ts';
+import { evictionRefusal, mayBeDone } from './eviction-refusal.ts';
 import { type ChosenReason, HealedPods, type HealedPodsOptions } from './healed-pods.ts';
-import { replacedAfterMs, whyItStaysLost } from './member-lost.ts';
 import type { MovesUnderWay } from './moves-under-way.ts';
+import { ReleaseJudge, type ReleaseJudgeOptions } from './release-judge.ts';
 import { giveBackPatch } from './release-patches.ts';
 import { ReleaseReport, type ReleaseReportOptions } from './release-report.ts';
-import {
-  type EndStep,
-  type EvictReason,
-  missingOf,
-  readyOf,
-  type ReleaseStep,
-  type ReplicaSetFacts,
-} from './release-step.ts';
-import { releaseSteps } from './release-turns.ts';
+import { type EndStep, type EvictReason, readyOf, type ReleaseStep, type ReplicaSetFacts } from './release-step.ts';
 import { type MadeRoom, RoomForOthers } from './room-for-others.ts';
-import type { Room } from './room-left.ts';
-import { withWordsThatCount } from './out-of-service.ts';
 import type { Releases, Unadopted } from './releases.ts';
-import { onHealOf, purgeRules } from './purge-mode.ts';
 
 /** Longest check interval of a ReplicaSet with released pods (ms). */
 const LOOK_MS = 5_000;
 /** The same while the ReplicaSet does not say yet that a pod is Ready (ms). */
 const BEHIND_MS = 1_000;
-/** What fails may pass by itself; what has failed for so long is told (ms). */
-const FAILING_MS = 60_000;
+/** The same where what was judged is old by now, as the host took long (ms): caches show what was done. */
+const AGAIN_MS = 100;
 /** Time before a pod that was given back may be moved again (ms). */
 const RETRY_MS = 300_000;
 
-export interface ReleasedPodsOptions extends ReleaseReportOptions, HealedPodsOptions {
+export interface ReleasedPodsOptions
+  extends ReleaseReportOptions, HealedPodsOptions, Omit<ReleaseJudgeOptions, 'room'> {
   placed: HealedPodsOptions['placed'] &
-    Pick<PlacedPods, 'problem' | 'members' | 'hasRules' | 'surgingSetOf' | 'whyNotElsewhere'>;
-  releases: Releases;
+    ReleaseJudgeOptions['placed'] &
+    Pick<PlacedPods, 'problem' | 'surgingSetOf' | 'whyNotElsewhere'>;
+  releases: Pick<Releases, 'has' | 'unadopted' | 'forget'> & ReleaseJudgeOptions['releases'];
   underWay: Pick<MovesUnderWay, 'sent' | 'moving'>;
   /** Its release is not to be tried again for so long, in ms. */
   gaveBack: (pod: Pod, forMs: number) => void;
-  /** How long a member has been lost, in ms. */
-  lostForMs: (member: string) => number;
-  /** How long moves for loss have not been paused, in ms. */
-  unpausedForMs: () => number;
   /** Wall clock in ms, to compare with times that objects carry. */
   clock: () => number;
 }
 
-/** None may go so that a ReplicaSet can make others. */
-const NO_ROOM: Room = { open: 0, mayGo: 0 };
+const NOTHING_DUE: Judged = { turns: [], isBehind: false };
 
 /** Decided by what caches say of its readiness, which may be otherwise by now. */
 const BY_READINESS: ReadonlySet<EvictReason> = new Set(['Replaced', 'TimedOut', 'NotWell', 'NoOther']);
@@ -70,157 +54,123 @@ export class ReleasedPods {
   readonly #o: ReleasedPodsOptions;
   readonly #healed: HealedPods;
   readonly #report: ReleaseReport;
+  readonly #tries: EndTries;
   readonly #room: RoomForOthers;
-  /** By key, that a ReplicaSet has fewer pods than it wants. */
-  readonly #short = new SinceWhen();
-  /** By key of a ReplicaSet, that its rules say KeepReplacement. */
-  readonly #keeps = new SinceWhen();
-  /** By UID of a pod, that its member is none any more. */
-  readonly #gone = new SinceWhen();
-  /** By UID of a pod, that the host fails to end it or to give it back. */
-  readonly #fails = new SinceWhen();
+  readonly #judge: ReleaseJudge;
 
   constructor(options: ReleasedPodsOptions) {
     this.#o = options;
     this.#healed = new HealedPods(options);
     this.#report = new ReleaseReport(options);
+    this.#tries = new EndTries({ report: this.#report, monotonic: options.monotonic });
     this.#room = new RoomForOthers(options);
+    this.#judge = new ReleaseJudge({ ...options, room: this.#room });
   }
 
   /** Throws errors of the host's API; a pod that changed or disappeared meanwhile is not an error. */
   async bringUpToDate(setKey: string, signal: AbortSignal): Promise<HandlerResult> {
     const { placed, releases } = this.#o;
     if (!releases.has(setKey)) {
-      this.#forgetTimes(setKey);
+      this.#judge.forgetTimes(setKey);
       this.#room.forget(setKey);
+      this.#tries.forget(setKey);
       return undefined;
     }
     // While the host cannot be followed, one that was seen to be Ready may not be any more.
     if (placed.problem !== undefined) {
-      this.#forgetTimes(setKey);
+      this.#judge.forgetTimes(setKey);
       return { requeueAfterMs: LOOK_MS };
+    }
+    const nobodys = releases.unadopted(setKey);
+    const expected = this.#expected(setKey);
+    const isDue = expected.length > 0;
+    if (!isDue && nobodys.length === 0) return { requeueAfterMs: LOOK_MS };
+    const restMs = this.#tries.restMs(setKey);
+    if (restMs > 0) {
+      for (const step of [...nobodys.map(endOf), ...expected]) this.#tries.tell(step);
+      return { requeueAfterMs: Math.min(restMs, LOOK_MS) };
     }
     // One that cannot be ended keeps none of the others.
     const failures: unknown[] = [];
     const failed = (error: unknown): number => failures.push(error);
-    for (const one of releases.unadopted(setKey)) await this.#endIfNobodys(one, setKey, signal).catch(failed);
-    const result = await this.#takeSteps(setKey, failed, signal);
+    const ends = nobodys.map((one) => ({
+      pods: [one.pod],
+      take: async () => {
+        await this.#endIfNobodys(one, setKey, signal).catch(failed);
+      },
+    }));
+    const judged = isDue ? await this.#due(setKey, failed, signal) : NOTHING_DUE;
+    const mayBeLeft = await this.#tries.take(setKey, [...ends, ...judged.turns], signal);
     if (failures.length > 0) throw failures[0];
-    return result;
+    return { requeueAfterMs: mayBeLeft ? AGAIN_MS : judged.isBehind ? BEHIND_MS : LOOK_MS };
   }
 
-  async #takeSteps(setKey: string, failed: (error: unknown) => void, signal: AbortSignal): Promise<HandlerResult> {
+  /** What may be due, as far as caches say; what waits is told. */
+  #expected(setKey: string): EndStep[] {
     const { placed, releases } = this.#o;
     const [first] = releases.of(setKey);
     if (first === undefined) {
-      this.#forgetTimes(setKey);
-      return { requeueAfterMs: LOOK_MS };
+      this.#judge.forgetTimes(setKey);
+      return [];
     }
-    // Caches only tell whether there may be something to do; the ReplicaSet is read live before anything is done.
     const known = placed.surgingSetOf(asOwned(first));
     const cached =
       known === undefined ? undefined : { replicas: known.replicas, ready: undefined, available: undefined };
-    const { steps: expected } = this.#steps(setKey, cached);
-    for (const step of expected) {
+    const { steps } = this.#judge.steps(setKey, cached);
+    for (const step of steps) {
       if (step.kind !== 'wait') continue;
-      this.#fails.forget(step.pod.metadata.uid ?? '');
+      this.#tries.notDue(step.pod);
       this.#report.waits(step);
     }
-    if (expected.every(({ kind }) => kind === 'wait')) return { requeueAfterMs: LOOK_MS };
-    const live = await this.#read(first, releasedFrom(first)?.replicaSet ?? '', setKey, signal);
-    if (placed.problem !== undefined) return { requeueAfterMs: LOOK_MS };
-    const { steps, room } = this.#steps(setKey, live);
-    const ends = steps.filter((step) => step.kind !== 'wait');
+    return steps.filter(isEnd);
+  }
+
+  /** What is due by the ReplicaSet as it is live: nothing is done by caches alone. */
+  async #due(setKey: string, failed: (error: unknown) => void, signal: AbortSignal): Promise<Judged> {
+    const { placed, releases } = this.#o;
+    const [first] = releases.of(setKey);
+    if (first === undefined) return NOTHING_DUE;
+    const reading = this.#read(first, releasedFrom(first)?.replicaSet ?? '', setKey, signal);
+    const found = await reading.then((live) => ({ live })).catch(failed);
+    if (typeof found !== 'object' || placed.problem !== undefined) return NOTHING_DUE;
+    const { live } = found;
+    const { steps, room } = this.#judge.steps(setKey, live);
+    const ends = steps.filter(isEnd);
     let { mayGo } = room;
-    for (const step of ends) {
-      if (signal.aborted) break;
-      if (isForRoom(step)) continue;
-      const became = await this.#carryOut(step, signal).catch((error: unknown) => {
-        failed(error);
-        return step.kind !== 'evict' && mayBeDone(error) ? 'givenBack' : undefined;
+    const turns = ends
+      .filter((step) => !isForRoom(step))
+      .map((step): Turn => {
+        const take = async (): Promise<void> => {
+          const became = await this.#carryOut(step, setKey, signal).catch((error: unknown) => {
+            failed(error);
+            return step.kind !== 'evict' && mayBeDone(error) ? 'givenBack' : undefined;
+          });
+          // The ReplicaSet lacks one less.
+          if (became === 'givenBack') mayGo -= 1;
+        };
+        return { pods: [step.pod], take };
       });
-      // The ReplicaSet lacks one less.
-      if (became === 'givenBack') mayGo -= 1;
-    }
+    const forRoom = ends.filter(isForRoom);
     const tryOne = async (step: RoomStep, comeBefore: number): Promise<MadeRoom> =>
-      await this.#goForOthers(step, comeBefore, signal);
-    await this.#room.make(setKey, ends.filter(isForRoom), { ...room, mayGo }, tryOne, failed, signal);
-    const isBehind = live !== undefined && live.ready < readyOf(placed.ofController(setKey));
-    return { requeueAfterMs: isBehind ? BEHIND_MS : LOOK_MS };
+      await this.#goForOthers(step, comeBefore, setKey, signal);
+    if (forRoom.length > 0) {
+      turns.push({
+        pods: forRoom.map(({ pod }) => pod),
+        take: async (goesOn) => await this.#room.make(setKey, forRoom, { ...room, mayGo }, tryOne, failed, goesOn),
+      });
+    }
+    return { turns, isBehind: live !== undefined && live.ready < readyOf(placed.ofController(setKey)) };
   }
 
   /** A pod is gone. */
   gone(pod: Pod): void {
     this.#report.forget(pod.metadata.uid ?? '');
-    this.#gone.forget(pod.metadata.uid ?? '');
-    this.#fails.forget(pod.metadata.uid ?? '');
+    this.#judge.gone(pod);
+    this.#tries.notDue(pod);
     const mark = releasedFrom(pod);
     const setKey = mark && keyFor(pod.metadata.namespace, mark.uid);
     this.#room.gone(pod, setKey);
-    if (setKey === undefined) return;
-    this.#madeRoom(setKey);
-  }
-
-  /** A ReplicaSet that has fewer pods than it wants has its time to make one anew. */
-  #madeRoom(setKey: string): void {
-    this.#short.countAnew(setKey, this.#o.monotonic());
-  }
-
-  #steps(setKey: string, set: ReplicaSetFacts | undefined): { steps: ReleaseStep[]; room: Room } {
-    const { placed, releases, lostForMs, unpausedForMs, monotonic } = this.#o;
-    const released = releases.of(setKey);
-    const all = placed.members();
-    const members = new Map(all.map((one) => [one.name, withWordsThatCount(one, lostForMs(one.name))]));
-    const memberOf = ({ spec }: Pod): PlacedMember | undefined => members.get(placed.clusterOf(spec.nodeName ?? ''));
-    // Not Ready may only mean that its member does not answer, or did not until a moment ago.
-    for (const pod of released) if (isUnanswered(pod, memberOf(pod))) releases.countAnew(pod);
-    const givenBack = releases.givenBack(setKey);
-    const out = new Set([...released, ...givenBack].map(({ metadata }) => metadata.uid));
-    const owned = [...placed.ofController(setKey).filter(({ metadata }) => !out.has(metadata.uid)), ...givenBack];
-    const [first] = released;
-    const found = first === undefined ? undefined : placed.rulesOf(asOwned(first));
-    const failover = found?.failover;
-    const staysForMs = found === undefined ? Infinity : replacedAfterMs(found);
-    const isPaused = lostMembers(all).paused !== undefined;
-    const lossCounts = (pod: Pod): boolean =>
-      !isPaused && Math.min(lostForMs(memberOf(pod)?.name ?? ''), unpausedForMs()) >= staysForMs;
-    const rules = purgeRules(failover);
-    const { gracePeriodSeconds } = rules;
-    const onHeal = onHealOf(failover);
-    const rulesFound = {
-      onHeal,
-      keepsForMs: this.#keeps.lasting(setKey, onHeal === 'KeepReplacement', monotonic()),
-      hasRules: first !== undefined && placed.hasRules(asOwned(first)),
-    };
-    const passedMs = (pod: Pod): number => releases.passedMs(pod);
-    const missing = missingOf(set, owned);
-    const room = set === undefined ? NO_ROOM : this.#room.look(setKey, { released, owned, missing });
-    const steps = releaseSteps({
-      set,
-      released,
-      owned,
-      rules,
-      passedMs,
-      lossCounts,
-      whyItStaysLost: (pod) => found && this.#whyItStaysLost(pod, found),
-      mayMakeRoom: room.mayGo > 0,
-      shortForMs: this.#short.lasting(setKey, missing > 0, monotonic()),
-      heal: (pod) => {
-        const member = memberOf(pod);
-        const goneForMs = this.#gone.lasting(pod.metadata.uid ?? '', member === undefined, monotonic());
-        return healStep(pod, { ...rulesFound, member, goneForMs, answersForMs: passedMs(pod), gracePeriodSeconds });
-      },
-      stranded: (pod) => strandedStep(pod, memberOf(pod), failover, lossCounts(pod)),
-      clusterOf: (nodeName) => placed.clusterOf(nodeName),
-    });
-    return { steps, room };
-  }
-
-  #forgetTimes(setKey: string): void {
-    this.#short.forget(setKey);
-    this.#keeps.forget(setKey);
-    this.#room.tryAnew(setKey);
-    for (const { metadata } of this.#o.releases.of(setKey)) this.#gone.forget(metadata.uid ?? '');
+    if (setKey !== undefined) this.#judge.madeRoom(setKey);
   }
 
   /** The live ReplicaSet; undefined when it is gone or being deleted. */
@@ -239,29 +189,33 @@ export class ReleasedPods {
   }
 
   /** One that was given back and that its ReplicaSet did not adopt. When that is gone by now, nobody else would end the pod. */
-  async #endIfNobodys({ pod, replicaSet }: Unadopted, setKey: string, signal: AbortSignal): Promise<void> {
-    const { host, releases } = this.#o;
-    const { namespace, name, uid } = pod.metadata;
-    try {
-      if ((await this.#read(pod, replicaSet, setKey, signal)) === undefined) {
-        const live = await get<Pod>(host, PODS, { namespace, name }, { signal });
-        const isNobodys = live.metadata.deletionTimestamp === undefined && controllerOf(live) === undefined;
-        if (live.metadata.uid === uid && isNobodys)
-          await this.#evict(live, { replicaSet, uid: splitKey(setKey).name }, 'Gone', signal);
-      }
+  async #endIfNobodys(one: Unadopted, setKey: string, signal: AbortSignal): Promise<void> {
+    const { releases } = this.#o;
+    const { pod, replicaSet } = one;
+    const read = async (): Promise<Pod | undefined> => {
+      const live = await this.#readNobodys(one, setKey, signal);
+      if (live === undefined) releases.forget(pod);
+      return live;
+    };
+    await this.#tries.attempt(setKey, endOf(one), read, async (live) => {
+      await this.#evict(live, { replicaSet, uid: splitKey(setKey).name }, 'Gone', signal);
       releases.forget(pod);
-    } catch (error) {
-      this.#failed({ pod, kind: 'evict', why: 'Gone' }, error);
-    }
+    });
+  }
+
+  /** Undefined: it is somebody's, or on its way out. */
+  async #readNobodys({ pod, replicaSet }: Unadopted, setKey: string, signal: AbortSignal): Promise<Pod | undefined> {
+    if ((await this.#read(pod, replicaSet, setKey, signal)) !== undefined) return undefined;
+    const { namespace, name, uid } = pod.metadata;
+    const live = await get<Pod>(this.#o.host, PODS, { namespace, name }, { signal });
+    const isNobodys = live.metadata.deletionTimestamp === undefined && controllerOf(live) === undefined;
+    return live.metadata.uid === uid && isNobodys ? live : undefined;
   }
 
   /** It goes so that others come, of which so many do in the room of those before it. */
-  async #goForOthers(step: RoomStep, comeBefore: number, signal: AbortSignal): Promise<MadeRoom> {
-    try {
-      const found = await this.#readPod(step, signal);
-      if (found === undefined) return undefined;
-      const { live, released } = found;
-      if (this.#whyItStaysLost(live, this.#o.placed.rulesOf(asOwned(live))) !== undefined) return undefined;
+  async #goForOthers(step: RoomStep, comeBefore: number, setKey: string, signal: AbortSignal): Promise<MadeRoom> {
+    return await this.#tryOn(step, setKey, signal, async (live, released) => {
+      if (this.#judge.whyItStaysLost(live, this.#o.placed.rulesOf(asOwned(live))) !== undefined) return undefined;
       const noPlace = this.#whyNoPlace(live, comeBefore);
       if (noPlace !== undefined) {
         this.#report.stays(step, noPlace, 'noPlace');
@@ -269,18 +223,12 @@ export class ReleasedPods {
       }
       await this.#evict(live, released, step.why, signal);
       return 'went';
-    } catch (error) {
-      this.#failed(step, error);
-      return undefined;
-    }
+    });
   }
 
   /** @returns whether its ReplicaSet has it again */
-  async #carryOut(step: EndStep, signal: AbortSignal): Promise<'givenBack' | undefined> {
-    try {
-      const found = await this.#readPod(step, signal);
-      if (found === undefined) return undefined;
-      const { live, released } = found;
+  async #carryOut(step: EndStep, setKey: string, signal: AbortSignal): Promise<'givenBack' | undefined> {
+    return await this.#tryOn(step, setKey, signal, async (live, released) => {
       if (step.kind === 'choose') {
         const chosen = await this.#healed.choose(step, live, released, signal);
         if (chosen === 'stays') {
@@ -288,23 +236,32 @@ export class ReleasedPods {
           return 'givenBack';
         }
         if (chosen !== undefined) await this.#evict(live, released, chosen, signal);
-      } else if (step.kind === 'giveBack') {
+        return undefined;
+      }
+      if (step.kind === 'giveBack') {
         await this.#giveBack(live, released, step.why, signal);
         return 'givenBack';
-      } else {
-        await this.#evict(live, released, step.why, signal).catch(async (error: unknown) => {
-          if (step.why !== 'NoReplicas' || !isRefusal(error)) throw error;
-          await this.#giveBack(live, released, step.why, signal);
-        });
       }
-    } catch (error) {
-      this.#failed(step, error);
-    }
-    return undefined;
+      await this.#evict(live, released, step.why, signal).catch(async (error: unknown) => {
+        if (step.why !== 'NoReplicas' || !isRefusal(error)) throw error;
+        await this.#giveBack(live, released, step.why, signal);
+      });
+      return undefined;
+    });
+  }
+
+  async #tryOn<T>(
+    step: EndStep,
+    setKey: string,
+    signal: AbortSignal,
+    write: (live: Pod, released: Released) => Promise<T>,
+  ): Promise<T | undefined> {
+    const read = async (): Promise<ReadPod | undefined> => await this.#readPod(step, signal);
+    return await this.#tries.attempt(setKey, step, read, async ({ live, released }) => await write(live, released));
   }
 
   /** The pod past the caches; undefined: these will catch up. */
-  async #readPod(step: EndStep, signal: AbortSignal): Promise<{ live: Pod; released: Released } | undefined> {
+  async #readPod(step: EndStep, signal: AbortSignal): Promise<ReadPod | undefined> {
     const { namespace, name, uid } = step.pod.metadata;
     const live = await get<Pod>(this.#o.host, PODS, { namespace, name }, { signal });
     const released = releasedFrom(live);
@@ -314,32 +271,12 @@ export class ReleasedPods {
     return isOtherwise ? undefined : { live, released };
   }
 
-  /** Why it stays, as any other pod of a lost member does for now, in words: of a released pod caches keep all that says so. */
-  #whyItStaysLost(pod: Pod, rules: MoveRules): string | undefined {
-    const { placed, lostForMs, unpausedForMs } = this.#o;
-    const lostMs = Math.min(lostForMs(placed.clusterOf(pod.spec.nodeName ?? '')), unpausedForMs());
-    return whyItStaysLost(asOwned(pod), rules, lostMs)?.why;
-  }
-
   /** Why the pod that would come in its room would have no place, in words. */
   #whyNoPlace(live: Pod, comeBefore: number): string | undefined {
     const { placed, underWay } = this.#o;
     const own = asOwned(live);
     const from = placed.clusterOf(live.spec.nodeName ?? '');
     return placed.whyNotElsewhere(own, from, underWay.sent(own), { comeBefore })?.why;
-  }
-
-  /** Throws what is not known to be refused for good, nor to pass. */
-  #failed(step: EndStep, error: unknown): void {
-    const refusal = evictionRefusal(error);
-    if (refusal === 'changed') return;
-    if (refusal === 'unheard') throw error;
-    const isNobodys = step.kind === 'evict' && step.why === 'Gone';
-    const why = whyNotLetGo(refusal, error, isNobodys ? NOBODYS : '');
-    const { uid = '' } = step.pod.metadata;
-    const failsForMs = this.#fails.lasting(uid, refusal === 'fails', this.#o.monotonic());
-    if (refusal !== 'fails' || failsForMs >= FAILING_MS) this.#report.stays(step, why, refusal);
-    if (refusal === 'fails') throw error;
   }
 
   async #giveBack(live: Pod, released: Released, why: GiveBackReason, signal: AbortSignal): Promise<void> {
@@ -360,19 +297,9 @@ export class ReleasedPods {
       if (!mayBeDone(error)) takeBack?.();
       throw error;
     }
-    if (why === 'NoOther') this.#madeRoom(keyFor(namespace, released.uid));
+    if (why === 'NoOther') this.#judge.madeRoom(keyFor(namespace, released.uid));
     this.#report.evicted(live, released.replicaSet, why);
   }
-}
-
-/** What is said of a budget to which nobody comes in the place of the pod. */
-const NOBODYS =
-  ', which may last as long as the budget chooses this pod; delete the pod, or the budget if it is for nothing else';
-
-/** What is said of the pod may be old. One that waits for its member needs to know that all of it can be relied on. */
-function isUnanswered(pod: Pod, member: PlacedMember | undefined): boolean {
-  if (member === undefined) return false;
-  return member.reachable === false || (releasedFrom(pod)?.lost === true && !isHealed(member));
 }
 
 /** It goes, so that its ReplicaSet can make another one. */
@@ -382,9 +309,28 @@ function isForRoom(step: EndStep): step is RoomStep {
   return step.kind === 'evict' && step.why === 'NoOther';
 }
 
+function isEnd(step: ReleaseStep): step is EndStep {
+  return step.kind !== 'wait';
+}
+
+function endOf({ pod }: Unadopted): EndStep {
+  return { pod, kind: 'evict', why: 'Gone' };
+}
+
 /** The host does not do it, as far as is known for as long as nobody changes anything. */
 function isRefusal(error: unknown): boolean {
   return !['changed', 'fails', 'unheard'].includes(evictionRefusal(error));
+}
+
+interface ReadPod {
+  readonly live: Pod;
+  readonly released: Released;
+}
+
+interface Judged {
+  readonly turns: readonly Turn[];
+  /** The ReplicaSet does not say yet that a pod is Ready. */
+  readonly isBehind: boolean;
 }
 
 type From = Pick<Released, 'replicaSet' | 'uid'>;

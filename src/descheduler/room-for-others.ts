@@ -40,7 +40,8 @@ export class RoomForOthers {
 
   /**
    * As many of them as may, those last that did not go before. Where the next one that comes would have no place, none of those after it has one: all are
-   * alike. `tryOne` is told how many come in the room of those before it, and `failed` what it throws.
+   * alike. `tryOne` is told how many come in the room of those before it, and `failed` what it throws. `goesOn`: whether more may be tried by what was
+   * judged.
    */
   async make<T extends { readonly pod: Pod }>(
     setKey: string,
@@ -48,14 +49,14 @@ export class RoomForOthers {
     { open, mayGo }: Room,
     tryOne: (step: T, comeBefore: number) => Promise<MadeRoom>,
     failed: (error: unknown) => void,
-    signal: AbortSignal,
+    goesOn: () => boolean,
   ): Promise<void> {
     const inTurn = this.#inTurn(steps);
     let mayGoYet = mayGo - (steps.length - inTurn.length);
     let mayRest = inTurn.length > 0;
     let inVain = 0;
     for (const step of inTurn) {
-      if (signal.aborted || mayGoYet <= 0) return;
+      if (!goesOn() || mayGoYet <= 0) return;
       const became = await tryOne(step, open + mayGo - mayGoYet).catch((error: unknown) => {
         failed(error);
         mayRest = false;

@@ -189,6 +189,35 @@ describe('a lost member', () => {
     expect(room.evictions()).toHaveLength(3);
   });
 
+  describe.each(['KeepOriginal', 'LongestRunning'])('whose pods would wait for it, by onHeal %s', (onHeal) => {
+    beforeEach(async () => {
+      const path = '/apis/spillway.dev/v1alpha1/namespaces/shop/placementpolicies/p';
+      const failover = { onMemberLost: { onHeal } };
+      room.api.edit(path, { spec: { ...(room.api.objects.get(path)?.['spec'] as object), failover } });
+      const { policies } = room.process.view;
+      const known = (): unknown => policies.get('shop/p')?.policy?.spec.failover?.onMemberLost?.onHeal;
+      await room.seen('the policy is known', () => known() === onHeal);
+      const conditions = ['Ready', 'spillway.dev/Mirrored'].map((type) => ({ type, status: 'True' }));
+      for (const name of names) room.api.edit(`${PODS}/${name}`, { status: { conditions } });
+    });
+
+    test.each<[string, () => void]>([
+      ['Recreate', () => room.editDeployment('web', { spec: { strategy: { type: 'Recreate' } } })],
+      ['a ReplicaSet that tells its pods from no others', () => room.editSet('web-1', { spec: { selector: null } })],
+    ])('keeps the rest as well where they cannot, with %s', async (_, edit) => {
+      room.editSet('web-1', { spec: { selector: { matchLabels: { 'pod-template-hash': 'one' } } } });
+      edit();
+      const [first = '', second = ''] = names;
+      const surges = (): boolean => room.process.placed.surgingSetOf(cached(second) as Pod) !== undefined;
+      await room.seen('it cannot', () => !surges());
+      await evicted(first);
+      await say('east', 'False');
+      await during(1_200);
+      expect(room.evictions()).toEqual([]);
+      expect(room.told('PodOfLostMemberHeld')).toContainEqual(expect.stringMatching(HELD));
+    });
+  });
+
   test('is left where a ReplicaSet had too few before, as by a quota: the first that ends may give it the room', async () => {
     room.editSet('web-1', { spec: { replicas: 6 } });
     await say('east', 'False');

@@ -214,6 +214,18 @@ describe('a quota leaves a ReplicaSet no room beside pods that wait in a lost me
     expect(new Set(room.evictions()).size).toBe(50);
   });
 
+  test('and the host takes long to let none go: one is asked to at a time, and all in turn', async () => {
+    await start(4, 100);
+    staying = names();
+    room.api.fault = ({ path }) => {
+      if (!path.endsWith('/eviction')) return undefined;
+      room.now += 10_000;
+      return DENIED_BY_WEBHOOK;
+    };
+    expect(await watch(300 + 3 * 200)).toEqual([300, 500, 700, 900]);
+    expect(new Set(room.evictions()).size).toBe(4);
+  });
+
   test('and the one that it lacks is given back to it at that moment: none goes', async () => {
     await start(1, 100);
     room.editSet('web-1', { spec: { replicas: 2 } });
