@@ -16,12 +16,17 @@ const REMEMBERED = 10_000;
 export class LivePods {
   readonly #host: KubeClient;
   readonly #rights: MissingRights;
+  readonly #monotonic: () => number;
   /** By UID, without bulk. */
   readonly #read = new LRUCache<string, Pod>(atMost(REMEMBERED));
+  /** By UID, until when one that the host failed at is not read again for {@link read} (monotonic ms). */
+  readonly #unreadUntil = new LRUCache<string, number>(atMost(REMEMBERED));
 
-  constructor(host: KubeClient, rights: MissingRights) {
+  /** `monotonic` in ms. */
+  constructor({ host, monotonic }: { host: KubeClient; monotonic: () => number }, rights: MissingRights) {
     this.#host = host;
     this.#rights = rights;
+    this.#monotonic = monotonic;
   }
 
   /** The pod as last read live if its resourceVersion is unchanged; else the cached one. */
@@ -30,11 +35,12 @@ export class LivePods {
     return known?.metadata.resourceVersion === pod.metadata.resourceVersion ? (known ?? pod) : pod;
   }
 
-  /** The live pod, read only if its resourceVersion changed since the last read; undefined when it is gone, being deleted, or cannot be read. */
+  /** The live pod, read only if its resourceVersion changed since the last read; undefined when it is gone, being deleted, or cannot be read, nor could be a moment ago. */
   async read(pod: Pod, signal: AbortSignal): Promise<Pod | undefined> {
     const known = this.asRead(pod);
     if (known !== pod) return known;
     if (this.#rights.in(pod.metadata.namespace ?? '')) return undefined;
+    if ((this.#unreadUntil.get(pod.metadata.uid ?? '') ?? 0) > this.#monotonic()) return undefined;
     const found = await this.readNow(pod, signal);
     return 'live' in found ? this.remember(found.live) : undefined;
   }
@@ -56,7 +62,9 @@ export class LivePods {
         return { stays: this.#rights.held(namespace) };
       }
       if (!isOfOnePod(error)) throw error;
-      return { stays: heldUnread(error) };
+      const held = heldUnread(error);
+      this.#unreadUntil.set(uid ?? '', this.#monotonic() + (held.forMs ?? 0));
+      return { stays: held };
     }
   }
 

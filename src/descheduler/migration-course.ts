@@ -40,6 +40,16 @@ export function seen(
   return { ...counts, reason: 'Moving', ...(parts.length === 0 ? {} : { message: parts.join('; ') }) };
 }
 
+/** Of a workload that could not be looked at, as `why` says: what was found of it last counts. */
+export function unseen(course: Course, entry: MigratedWorkload, last: MigrationStep | undefined, why: string): void {
+  course.unplaced += last?.unplaced ?? 0;
+  course.missing += last?.missing ?? 0;
+  const isOver = entry.reason === 'Moved';
+  const found: MigratedWorkload = isOver ? entry : { ...entry, reason: 'Moving', message: `not moved now: ${why}` };
+  if (!isOver) course.held.set(found, why);
+  course.workloads.push(found);
+}
+
 /** How far it is: of the pods that are to go how many wait and how many move, and what it waits for. `lost`: which cluster cannot be reckoned with. */
 export function progressInWords({ workloads, unplaced, held }: Course, from: string, lost: string | undefined): string {
   const [waiting, moving] = [sumOf(workloads, 'waiting'), sumOf(workloads, 'moving')];

@@ -14,11 +14,12 @@ import type { PlacedPods } from '../placement/placed-pods.ts';
 import { MigratedPods, type NamedWorkload } from './migrated-pods.ts';
 import { type Judging, MigrationJudge, NOT_KNOWN_MS } from './migration-judge.ts';
 import { deletedInMs, isOver, isSameOrder } from './order.ts';
+import { OrderFailures } from './order-failures.ts';
 import { OrderMemory } from './order-memory.ts';
 import { removeFinished, writeOrderStatus } from './order-writes.ts';
 import { isOrdered, whyNotFollowed } from './live-order.ts';
 import { type MigrationStep, migrationMove, migrationStep } from './migration.ts';
-import { type Course, givenUp, progressInWords, seen, sumOf, whyStuck } from './migration-course.ts';
+import { type Course, givenUp, progressInWords, seen, sumOf, unseen, whyStuck } from './migration-course.ts';
 import { isJudged, listInText, type MigrationFound, migrationStatus } from './migration-status.ts';
 import type { Mover, MoveOutcome } from './mover.ts';
 import type { MovesStop } from './moves-stop.ts';
@@ -36,6 +37,7 @@ const LONG_PATIENCE_MS = 3_600_000;
 const LOST_MS = 60_000;
 /** Most pods tried in one look; then it is seen whether it is still to go on. */
 const AT_ONCE = 10;
+const UNREAD = 'its pods cannot be read now';
 
 export interface MigrationsOptions {
   host: KubeClient;
@@ -80,6 +82,8 @@ interface Sight {
   stirred: number;
   /** Since when a cluster of the way cannot be reckoned with. */
   lostSince: number | undefined;
+  /** What was found last of each workload: what is known of one that cannot be looked at. */
+  readonly steps: Map<string, MigrationStep>;
 }
 
 /**
@@ -122,19 +126,26 @@ export class Migrations {
 
   async #lookAt(key: string, migration: WorkloadMigration, signal: AbortSignal): Promise<HandlerResult> {
     const { clock, host } = this.#o;
-    const found = await this.#look(key, migration, signal);
+    const failures = new OrderFailures();
+    const found = await this.#look(key, migration, failures, signal);
     const restMs = this.#judge.restMs(this.#sights.get(key)?.judging ?? {});
     if (found === undefined) return { requeueAfterMs: Math.max(LOOK_MS, restMs) };
     const status = migrationStatus(migration, found, clock());
-    if (!jsonEqual(migration.status, status)) {
+    await failures.afterwards(async () => {
+      if (jsonEqual(migration.status, status)) return;
       await writeOrderStatus(host, WORKLOAD_MIGRATIONS, migration, status, signal);
-    }
+    });
     if (migration.spec.suspend || status.finishTime !== undefined) return undefined;
     return { requeueAfterMs: found.fits?.status === 'Unknown' ? Math.max(NOT_KNOWN_MS, restMs) : LOOK_MS };
   }
 
   /** Undefined: nothing is to be said yet. */
-  async #look(key: string, migration: WorkloadMigration, signal: AbortSignal): Promise<MigrationFound | undefined> {
+  async #look(
+    key: string,
+    migration: WorkloadMigration,
+    failures: OrderFailures,
+    signal: AbortSignal,
+  ): Promise<MigrationFound | undefined> {
     const known = migration.status?.workloads ?? [];
     const suspended = this.#whySuspended(migration);
     if (suspended !== undefined) {
@@ -150,6 +161,7 @@ export class Migrations {
       moving: 0,
       stirred: now,
       lostSince: undefined,
+      steps: new Map(),
     });
     const sight = this.#sights.of(key, migration, begin);
     if (!isJudged(migration)) return await this.#judge.judge(migration, sight.judging, signal);
@@ -158,7 +170,7 @@ export class Migrations {
       const message = 'it is not gone on with, as descheduler.dryRun is set. What has moved stays moved';
       return { state: 'DryRun', message, workloads: known, fits: { status: 'True', message: saidOfFit(migration) } };
     }
-    return await this.#goOn(migration, sight, signal);
+    return await this.#goOn(migration, sight, failures, signal);
   }
 
   #whySuspended({ spec }: WorkloadMigration): string | undefined {
@@ -167,7 +179,12 @@ export class Migrations {
     return spec.dryRun || this.#o.dryRun ? undefined : this.#o.stop.why;
   }
 
-  async #goOn(migration: WorkloadMigration, sight: Sight, signal: AbortSignal): Promise<MigrationFound> {
+  async #goOn(
+    migration: WorkloadMigration,
+    sight: Sight,
+    failures: OrderFailures,
+    signal: AbortSignal,
+  ): Promise<MigrationFound> {
     const { placed, mover, monotonic } = this.#o;
     const { from } = migration.spec;
     sight.begun ??= monotonic();
@@ -177,12 +194,19 @@ export class Migrations {
     let tries = AT_ONCE;
     for (const entry of migration.status?.workloads ?? []) {
       const one = named.get(inText(entry.workload));
-      const pods = one === undefined ? undefined : await this.#pods.of(one, from, signal);
-      if (one === undefined || pods === undefined) {
+      if (one === undefined) {
         workloads.push(entry);
         continue;
       }
+      const looked = await failures.at(async () => await this.#pods.of(one, from, signal));
+      const pods = 'done' in looked ? looked.done : undefined;
+      if (pods === undefined) {
+        const why = 'failed' in looked ? looked.failed : UNREAD;
+        unseen(course, entry, sight.steps.get(inText(entry.workload)), why);
+        continue;
+      }
       const step = migrationStep(pods, from, this.#pods.wantedOf(one));
+      sight.steps.set(inText(entry.workload), step);
       course.unplaced += step.unplaced;
       course.missing += step.missing;
       course.isComing ||= step.isComing && !step.isOver;
@@ -190,20 +214,23 @@ export class Migrations {
       const notNow = this.#whyNotNow(migration, one);
       let hasBegun = step.moving > 0;
       const passedOver = new Set<string>();
+      let failed: string | undefined;
       for (const pod of isHeard && notNow === undefined ? step.moves : []) {
-        if (tries === 0) break;
+        if (tries === 0 || failed !== undefined) break;
         // What holds a pod that is Ready, such as a disruption budget, need not hold one that is not.
         const kind = String(isReady(pod));
         const controller = `${kind} ${controllerOrOwnKeyOf(pod)}`;
         if (passedOver.has(kind) || passedOver.has(controller)) continue;
-        const outcome = await this.#move(migration, one, pod, signal);
+        const tried = await failures.at(async () => await this.#move(migration, one, pod, signal));
+        if ('failed' in tried) ({ failed } = tried);
+        const outcome = 'failed' in tried ? 'held' : tried.done;
         if (outcome !== 'rests') tries -= 1;
         hasBegun ||= outcome === 'moved';
         if (outcome === 'workloadHeld') passedOver.add(kind);
         if (outcome === 'controllerHeld') passedOver.add(controller);
       }
       const isHeld = isHeard && !hasBegun && step.waiting > step.stays.length;
-      const why = isHeld ? (notNow ?? this.#whyHeld(step)) : undefined;
+      const why = isHeld ? (notNow ?? failed ?? this.#whyHeld(step)) : undefined;
       course.rests ||=
         isHeld &&
         (placed.problem !== undefined ||
@@ -213,6 +240,7 @@ export class Migrations {
       if (why !== undefined) held.set(found, why);
       workloads.push(found);
     }
+    course.rests ||= failures.ofHost !== undefined;
     return this.#found(migration, course, sight);
   }
 

@@ -105,7 +105,7 @@ export class Mover {
     this.#sent = new LRUCache({ ...atMost(REMEMBERED), ttl: CAUGHT_UP_MS, ttlResolution: 0, perf });
     this.underWay = new MovesUnderWay(options.monotonic);
     this.#rights = new MissingRights(options);
-    this.#live = new LivePods(options.host, this.#rights);
+    this.#live = new LivePods(options, this.#rights);
     this.fuse = new MovesFuse(options);
     this.#check = new MoveCheck({ ...options, live: this.#live, underWay: this.underWay, fuse: this.fuse });
     this.#held = new HeldMoves(options);
@@ -231,8 +231,12 @@ export class Mover {
     if (rehearsed !== undefined) return this.#rehearse(wanted, rehearsed);
     const { live, set, lost = false } = found;
     // Whatever becomes of this process, the state is there before the pod is gone.
+    const asked = this.#o.monotonic();
     const unwritten = await this.#states.keep(wanted, live, signal);
-    if (unwritten !== undefined) return this.#hold(wanted, unwritten);
+    if (unwritten !== undefined) {
+      this.#letAllRest(pod, this.#o.monotonic() - asked);
+      return this.#hold(wanted, unwritten);
+    }
     if (set !== undefined && !lost && this.#isFull(set)) return this.#waitForOthers(wanted, set);
     const { resourceVersion } = live.metadata;
     const began = this.#o.monotonic();
