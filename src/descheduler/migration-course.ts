@@ -16,7 +16,7 @@ export interface Course {
   unplaced: number;
   missing: number;
   isComing: boolean;
-  /** The limit of moves within an hour holds pods back: a wait that ends by itself. */
+  /** A wait that ends by itself: the limit of moves within an hour holds pods back, or a workload has not had its turn yet. */
   rests: boolean;
 }
 
@@ -40,13 +40,18 @@ export function seen(
   return { ...counts, reason: 'Moving', ...(parts.length === 0 ? {} : { message: parts.join('; ') }) };
 }
 
-/** Of a workload that could not be looked at, as `why` says: what was found of it last counts. */
-export function unseen(course: Course, entry: MigratedWorkload, last: MigrationStep | undefined, why: string): void {
+/** Of a workload that was not looked at: it is none of those that are moved, or could not be read, as `why` says. What was found of it last counts. */
+export function unseen(
+  course: Course,
+  entry: MigratedWorkload,
+  last: MigrationStep | undefined,
+  why: string | undefined,
+): void {
   course.unplaced += last?.unplaced ?? 0;
   course.missing += last?.missing ?? 0;
-  const isOver = entry.reason === 'Moved';
-  const found: MigratedWorkload = isOver ? entry : { ...entry, reason: 'Moving', message: `not moved now: ${why}` };
-  if (!isOver) course.held.set(found, why);
+  const isHeld = why !== undefined && entry.reason !== 'Moved';
+  const found: MigratedWorkload = isHeld ? { ...entry, reason: 'Moving', message: `not moved now: ${why}` } : entry;
+  if (isHeld) course.held.set(found, why);
   course.workloads.push(found);
 }
 

@@ -2,13 +2,12 @@ import { type MigratedWorkload, type WorkloadMigration, WORKLOAD_MIGRATIONS } fr
 import { LOCAL } from '../api/cluster-tiers.ts';
 import { isFinished } from '../api/pod-phase.ts';
 import type { KubeClient } from '../kube/client.ts';
-import { conditionOf, isReady } from '../kube/conditions.ts';
+import { conditionOf } from '../kube/conditions.ts';
 import type { Pod } from '../kube/core-v1.ts';
 import { jsonEqual } from '../kube/json-equal.ts';
 import { keyOf } from '../kube/object.ts';
 import type { HandlerResult } from '../kube/workqueue.ts';
 import { clusterInWords } from '../api/cluster.ts';
-import { controllerOrOwnKeyOf } from '../kube/owner-references.ts';
 import { isUnderWay, wayOf } from '../placement/migrating.ts';
 import type { PlacedPods } from '../placement/placed-pods.ts';
 import { MigratedPods, type NamedWorkload } from './migrated-pods.ts';
@@ -21,6 +20,7 @@ import { isOrdered, whyNotFollowed } from './live-order.ts';
 import { type MigrationStep, migrationMove, migrationStep } from './migration.ts';
 import { type Course, givenUp, progressInWords, seen, sumOf, unseen, whyStuck } from './migration-course.ts';
 import { isJudged, listInText, type MigrationFound, migrationStatus } from './migration-status.ts';
+import { MigrationTurns, type Turn } from './migration-turns.ts';
 import type { Mover, MoveOutcome } from './mover.ts';
 import type { MovesStop } from './moves-stop.ts';
 import type { Recheck } from './wanted-move.ts';
@@ -35,8 +35,6 @@ const PATIENCE_MS = 600_000;
 const LONG_PATIENCE_MS = 3_600_000;
 /** Without a word from a cluster for so long its pods are not kept waiting for it any more, in ms. */
 const LOST_MS = 60_000;
-/** Most pods tried in one look; then it is seen whether it is still to go on. */
-const AT_ONCE = 10;
 const UNREAD = 'its pods cannot be read now';
 
 export interface MigrationsOptions {
@@ -84,7 +82,18 @@ interface Sight {
   lostSince: number | undefined;
   /** What was found last of each workload: what is known of one that cannot be looked at. */
   readonly steps: Map<string, MigrationStep>;
+  readonly turns: MigrationTurns;
 }
+
+/** A workload of a migration in one look. `unread`: why nothing was found of it; undefined: it is none of those that are moved. */
+type Looked =
+  | { readonly entry: MigratedWorkload; readonly unread: string | undefined }
+  | (Turn & {
+      readonly entry: MigratedWorkload;
+      readonly one: NamedWorkload;
+      readonly step: MigrationStep;
+      readonly notNow: string | undefined;
+    });
 
 /**
  * Carries WorkloadMigrations out. First the whole set is judged; when it does not fit nothing is done. Then its status says that it is under way,
@@ -162,6 +171,7 @@ export class Migrations {
       stirred: now,
       lostSince: undefined,
       steps: new Map(),
+      turns: new MigrationTurns(),
     });
     const sight = this.#sights.of(key, migration, begin);
     if (!isJudged(migration)) return await this.#judge.judge(migration, sight.judging, signal);
@@ -191,49 +201,45 @@ export class Migrations {
     const named = new Map(this.#pods.movedBy(migration).map((one) => [inText(one.reference), one]));
     const course: Course = { workloads: [], held: new Map(), unplaced: 0, missing: 0, isComing: false, rests: false };
     const { workloads, held } = course;
-    let tries = AT_ONCE;
+    const isHeard = monotonic() - sight.begun >= HEARD_MS;
+    const looked: Looked[] = [];
     for (const entry of migration.status?.workloads ?? []) {
-      const one = named.get(inText(entry.workload));
-      if (one === undefined) {
-        workloads.push(entry);
-        continue;
-      }
-      const looked = await failures.at(async () => await this.#pods.of(one, from, signal));
-      const pods = 'done' in looked ? looked.done : undefined;
-      if (pods === undefined) {
-        const why = 'failed' in looked ? looked.failed : UNREAD;
-        unseen(course, entry, sight.steps.get(inText(entry.workload)), why);
+      const name = inText(entry.workload);
+      const one = named.get(name);
+      const read = one && (await failures.at(async () => await this.#pods.of(one, from, signal)));
+      const pods = read !== undefined && 'done' in read ? read.done : undefined;
+      if (one === undefined || read === undefined || pods === undefined) {
+        looked.push({ entry, unread: read && ('failed' in read ? read.failed : UNREAD) });
         continue;
       }
       const step = migrationStep(pods, from, this.#pods.wantedOf(one));
-      sight.steps.set(inText(entry.workload), step);
+      sight.steps.set(name, step);
+      const notNow = this.#whyNotNow(migration, one);
+      looked.push({ entry, name, one, step, notNow, hasBegun: step.moving > 0, isUntried: false });
+    }
+    const mayGo = looked.filter((each) => 'step' in each).filter((each) => isHeard && each.notNow === undefined);
+    await sight.turns.give(mayGo, async (each, pod) => {
+      const isAsked = failures.ofHost === undefined;
+      const tried = await failures.at(async () => await this.#move(migration, each.one, pod, signal));
+      if ('done' in tried) return tried.done;
+      each.failed = tried.failed;
+      return isAsked ? 'held' : 'rests';
+    });
+    for (const each of looked) {
+      if (!('step' in each)) {
+        unseen(course, each.entry, sight.steps.get(inText(each.entry.workload)), each.unread);
+        continue;
+      }
+      const { entry, step, notNow, failed, hasBegun, isUntried } = each;
       course.unplaced += step.unplaced;
       course.missing += step.missing;
       course.isComing ||= step.isComing && !step.isOver;
-      const isHeard = monotonic() - sight.begun >= HEARD_MS;
-      const notNow = this.#whyNotNow(migration, one);
-      let hasBegun = step.moving > 0;
-      const passedOver = new Set<string>();
-      let failed: string | undefined;
-      for (const pod of isHeard && notNow === undefined ? step.moves : []) {
-        if (tries === 0 || failed !== undefined) break;
-        // What holds a pod that is Ready, such as a disruption budget, need not hold one that is not.
-        const kind = String(isReady(pod));
-        const controller = `${kind} ${controllerOrOwnKeyOf(pod)}`;
-        if (passedOver.has(kind) || passedOver.has(controller)) continue;
-        const tried = await failures.at(async () => await this.#move(migration, one, pod, signal));
-        if ('failed' in tried) ({ failed } = tried);
-        const outcome = 'failed' in tried ? 'held' : tried.done;
-        if (outcome !== 'rests') tries -= 1;
-        hasBegun ||= outcome === 'moved';
-        if (outcome === 'workloadHeld') passedOver.add(kind);
-        if (outcome === 'controllerHeld') passedOver.add(controller);
-      }
       const isHeld = isHeard && !hasBegun && step.waiting > step.stays.length;
       const why = isHeld ? (notNow ?? failed ?? this.#whyHeld(step)) : undefined;
       course.rests ||=
         isHeld &&
-        (placed.problem !== undefined ||
+        (isUntried ||
+          placed.problem !== undefined ||
           placed.migrationsProblem !== undefined ||
           step.moves.some((pod) => mover.fuse.tooOften(pod) !== undefined));
       const found = seen(entry, step, why);

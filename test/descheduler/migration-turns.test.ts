@@ -1,7 +1,8 @@
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { WorkloadMigration } from '../../src/api/workload-migration.ts';
 import type { TypedObject } from '../../src/placement/owner-chain.ts';
 import { countedRoom } from '../fixtures/counted-room.ts';
+import { DENIED_BY_WEBHOOK } from '../fixtures/eviction-refusals.ts';
 import type { MemoryRequest } from '../fixtures/memory-api.ts';
 import { SchedulerRoom } from '../fixtures/scheduler-room.ts';
 
@@ -107,15 +108,17 @@ test('after a failure of the host as a whole nothing more is asked for, what is 
     ofPods(request) && request.method === 'GET' && request.path.includes('/b-')
       ? { code: 401, reason: 'Unauthorized', message: 'who are you' }
       : undefined;
+  await expect(look()).rejects.toThrow('who are you');
+  expect(tried()).toEqual(['a']);
   for (let minutes = 0; minutes < 15; minutes += 1) {
-    await expect(look()).rejects.toThrow('who are you');
     room.now += 60_000;
+    await expect(look()).rejects.toThrow('who are you');
   }
   expect(complete()).toBe('Progressing');
   expect(said()[1]).toContain('not moved now: a request failed (cluster host: who are you');
   room.api.fault = undefined;
   await look();
-  expect(tried()).toEqual(['a', 'b', 'c']);
+  expect(tried()).toEqual(['a', 'c', 'b']);
 });
 
 test('a workload about whose pod the host does not answer keeps no other, and is given up in its time', async () => {
@@ -139,3 +142,46 @@ test('a workload about whose pod the host does not answer keeps no other, and is
     'b Moved ',
   ]);
 }, 20_000);
+
+describe('beside ten that are held', () => {
+  const ten = Array.from({ length: 10 }, (_, index) => `a${String(index)}`);
+
+  test('a workload has its turn, as those that were tried in vain come after it', async () => {
+    // Of each another pod is made first, for one pod at a time: the other one waits, and is tried every second.
+    for (const name of [...ten, 'z']) {
+      for (const _ of [1, 2]) await run(name);
+      room.editSet(`${name}-1`, { spec: { selector: { matchLabels: { 'pod-template-hash': 'one' } } } });
+    }
+    const { placed } = room.process;
+    await room.seen('it is known', () => room.pods().every((pod) => placed.surgingSetOf(pod) !== undefined));
+    await begun(...ten, 'z');
+    for (let seconds = 0; seconds < 10; seconds += 1) {
+      await look();
+      room.now += 1_000;
+    }
+    expect(tried()).toEqual([...ten, 'z']);
+    // In the order of the migration.
+    expect(said().map((words) => words.split(' ')[0])).toEqual([...ten, 'z']);
+  });
+
+  test('a workload that had no turn is not given up, however long theirs take', async () => {
+    for (const name of [...ten, 'z']) await run(name);
+    await begun(...ten, 'z');
+    room.api.fault = ({ path }) => {
+      if (!path.endsWith('/eviction') || path.includes('/z-')) return undefined;
+      room.now += 60_000;
+      return DENIED_BY_WEBHOOK;
+    };
+    await look();
+    expect([tried(), complete()]).toEqual([ten, 'Progressing']);
+    await look();
+    expect(tried()).toEqual([...ten, 'z']);
+    await run('z', 'west');
+    for (let minutes = 0; minutes < 15 && stored()?.finishTime === undefined; minutes += 1) {
+      await look();
+      room.now += 60_000;
+    }
+    expect(complete()).toBe('PodsStay');
+    expect(said().at(-1)).toBe('z Moved ');
+  });
+});
