@@ -19,6 +19,8 @@ export class LivePods {
   readonly #monotonic: () => number;
   /** By UID, without bulk. */
   readonly #read = new LRUCache<string, Pod>(atMost(REMEMBERED));
+  /** UIDs of those that were seen to be gone, or on their way out, for good. */
+  readonly #gone = new LRUCache<string, true>(atMost(REMEMBERED));
   /** By UID, until when one that the host failed at is not read again for {@link read} (monotonic ms). */
   readonly #unreadUntil = new LRUCache<string, number>(atMost(REMEMBERED));
 
@@ -54,9 +56,14 @@ export class LivePods {
     try {
       const live = await get<Pod>(this.#host, PODS, { namespace, name }, { signal });
       const isIt = live.metadata.uid === uid && live.metadata.deletionTimestamp === undefined;
-      return isIt ? { live } : { stays: 'notWanted' };
+      if (isIt) return { live };
+      this.#gone.set(uid ?? '', true);
+      return { stays: 'notWanted' };
     } catch (error) {
-      if (isNotFound(error)) return { stays: 'notWanted' };
+      if (isNotFound(error)) {
+        this.#gone.set(uid ?? '', true);
+        return { stays: 'notWanted' };
+      }
       if (isRightMissing(error)) {
         this.#rights.note(namespace, error);
         return { stays: this.#rights.held(namespace) };
@@ -66,6 +73,11 @@ export class LivePods {
       this.#unreadUntil.set(uid ?? '', this.#monotonic() + (held.forMs ?? 0));
       return { stays: held };
     }
+  }
+
+  /** Whether it was seen to be gone, or on its way out: what caches show of it is old. */
+  isGone({ metadata: { uid = '' } }: Pod): boolean {
+    return this.#gone.has(uid);
   }
 
   remember(live: Pod): Pod {

@@ -208,6 +208,8 @@ export class Mover {
       throw error;
     });
     if (outcome === 'moved' || outcome === 'notWanted') this.#held.forget(wanted);
+    // Until caches must show what was seen live: the others have their turns meanwhile.
+    if (outcome === 'notWanted') this.letRest(wanted.pod, this.#live.isGone(wanted.pod) ? CAUGHT_UP_MS : SHOWN_MS);
     return outcome;
   }
 

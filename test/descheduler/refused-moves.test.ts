@@ -281,3 +281,21 @@ describe('a move that nobody answers counts, as it may have happened, and once',
     expect([counted(), room.evictions().length]).toEqual([0, 1]);
   });
 });
+
+test('pods that are gone while the watch says nothing, however many, keep no other from its turn, and are read once in a minute', async () => {
+  const gone = await room.run((await room.deploy('gone', 60)).set, { east: 60 });
+  for (const name of gone) room.api.edit(`/api/v1/namespaces/shop/pods/${name}`, { spec: { priority: 9 } });
+  const { pods } = room.process.view;
+  await room.seen('it is known', () => gone.every((name) => pods.get(`shop/${name}`)?.spec.priority === 9));
+  const itsRead: About = ({ method, path }) => method === 'GET' && gone.some((name) => path.endsWith(`/pods/${name}`));
+  fault(itsRead, { code: 404, reason: 'NotFound', message: 'pods "gone" not found' });
+  const reads = (): number => room.api.seen.filter(itsRead).length;
+  await look();
+  await look();
+  expect(room.evictions()).toEqual([...web, ...api]);
+  for (let s = 0; s < 55; s += 5) {
+    room.now += 5_000;
+    await look();
+  }
+  expect(reads()).toBe(gone.length);
+});
