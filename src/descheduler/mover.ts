@@ -359,8 +359,9 @@ export class Mover {
     return 'held';
   }
 
-  #hold(wanted: WantedMove, { why, forMs = SHOWN_MS, ofWorkload, ofController }: Held): MoveOutcome {
+  #hold(wanted: WantedMove, { why, forMs = SHOWN_MS, ofWorkload, ofController, ofThese = [] }: Held): MoveOutcome {
     this.letRest(wanted.pod, forMs);
+    for (const one of ofThese) if (this.#restOf(one.metadata.uid) < forMs) this.letRest(one, forMs);
     this.#held.record(wanted, why);
     if (ofWorkload === 'perhaps') this.#hadTurn(wanted.pod);
     if (ofWorkload !== undefined) return 'workloadHeld';
