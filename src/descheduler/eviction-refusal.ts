@@ -15,7 +15,7 @@ import { CAUGHT_UP_MS } from '../kube/reflector-timings.ts';
 import type { Held } from './wanted-move.ts';
 
 /** How long a pod is held that the host does not let go, or fails to, for reasons that may be of this pod alone (ms). */
-const REFUSED_MS = 15_000;
+export const REFUSED_MS = 15_000;
 /** The same for budgets. Where several choose the pod, somebody has to take one away. */
 const HELD_MS = { budget: 5_000, manyBudgets: 60_000 } as const;
 
@@ -35,8 +35,7 @@ const DENIED = /denied (?:the )?request/;
 const WEBHOOK_FAILS = /failed calling webhook/;
 
 export function evictionRefusal(error: unknown): EvictionRefusal {
-  // The pod was read a moment ago, so it is this request that the host hangs at, as at a slow webhook, or that what is before it breaks off.
-  if (error instanceof TransportError && OF_THE_REQUEST.has(error.kind)) return 'fails';
+  if (isUnanswered(error)) return 'fails';
   if (!(error instanceof ApiError)) return 'unheard';
   const { code, status } = error;
   const { message = '' } = status;
@@ -47,6 +46,11 @@ export function evictionRefusal(error: unknown): EvictionRefusal {
   if (hasManyBudgets(error)) return 'manyBudgets';
   if (isRightMissing(error)) return 'noRight';
   return code >= 500 || code === 408 || code === 429 ? 'fails' : 'denied';
+}
+
+/** It was sent, and not answered: it is this request that the host hangs at, as at a slow webhook, or that what is before it breaks off. Were it all of them, watches would tell. */
+export function isUnanswered(error: unknown): error is TransportError {
+  return error instanceof TransportError && OF_THE_REQUEST.has(error.kind);
 }
 
 /** Whether the host may have done it, or may do it yet: what etcd was asked to store it may still store. */
@@ -63,12 +67,12 @@ export function refusedForMs(error: unknown): number {
 }
 
 /**
- * Whether the failure to read a pod is about that pod alone: no webhook is asked about a read, so a server that is overloaded, or on its
+ * Whether the failure to read a pod is about that pod alone: no webhook is asked about a read, so a server that says that it is overloaded, or on its
  * way up or down, is so for all of them.
  */
-export function isOfOnePod(error: unknown): error is ApiError {
+export function isOfOnePod(error: unknown): error is ApiError | TransportError {
   const ofAll = [401, 429, 502, 503, 504];
-  return error instanceof ApiError && !ofAll.includes(error.code);
+  return isUnanswered(error) || (error instanceof ApiError && !ofAll.includes(error.code));
 }
 
 /** Why a pod stays that the host does not let go, until it may be asked again. Pods of one workload are much alike: the others of it wait for their turns. */
@@ -97,8 +101,9 @@ export function whyNotLetGo(
   return `the host does not let it go (${describeError(error)})`;
 }
 
-/** Why a pod stays that could not be read. */
-export function heldUnread(error: ApiError): Held {
+/** Why a pod stays that could not be read. To wait for an answer in vain takes half a minute, which is not to be taken up too often. */
+export function heldUnread(error: ApiError | TransportError): Held {
   const why = `the host does not say what it is now (${describeError(error)})`;
-  return { why, forMs: REFUSED_MS, ofWorkload: 'perhaps' };
+  const isSlow = error instanceof TransportError && error.kind === 'timeout';
+  return { why, forMs: isSlow ? CAUGHT_UP_MS : REFUSED_MS, ofWorkload: 'perhaps' };
 }

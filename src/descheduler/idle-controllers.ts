@@ -71,8 +71,10 @@ export class IdleControllers {
     const wholeAt = this.#wholeAt.get(key) ?? -Infinity;
     if (waitsFor !== undefined) {
       // That it makes that one again and again is nothing to those after it; those before it are made, and one that is not Ready is not missed.
-      const isKept = isReady(pod) && ordinalOf(pod, controller) > ordinalOf(waitsFor, controller);
-      return isKept && now - wholeAt > IDLE_MS ? heldInOrder(controller, waitsFor) : undefined;
+      const isKept = (one: Pod): boolean =>
+        isReady(one) && ordinalOf(one, controller) > ordinalOf(waitsFor, controller);
+      if (!isKept(pod) || now - wholeAt <= IDLE_MS) return undefined;
+      return { ...heldInOrder(controller, waitsFor), ofThese: pods.filter(isKept) };
     }
     if (now - Math.max(wholeAt, madeAt) <= IDLE_MS) return undefined;
     if (ends && pods.every(({ metadata }) => metadata.deletionTimestamp === undefined)) return undefined;

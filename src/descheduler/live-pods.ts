@@ -16,12 +16,19 @@ const REMEMBERED = 10_000;
 export class LivePods {
   readonly #host: KubeClient;
   readonly #rights: MissingRights;
+  readonly #monotonic: () => number;
   /** By UID, without bulk. */
   readonly #read = new LRUCache<string, Pod>(atMost(REMEMBERED));
+  /** UIDs of those that were seen to be gone, or on their way out, for good. */
+  readonly #gone = new LRUCache<string, true>(atMost(REMEMBERED));
+  /** By UID, until when one that the host failed at is not read again for {@link read} (monotonic ms). */
+  readonly #unreadUntil = new LRUCache<string, number>(atMost(REMEMBERED));
 
-  constructor(host: KubeClient, rights: MissingRights) {
+  /** `monotonic` in ms. */
+  constructor({ host, monotonic }: { host: KubeClient; monotonic: () => number }, rights: MissingRights) {
     this.#host = host;
     this.#rights = rights;
+    this.#monotonic = monotonic;
   }
 
   /** The pod as last read live if its resourceVersion is unchanged; else the cached one. */
@@ -30,11 +37,12 @@ export class LivePods {
     return known?.metadata.resourceVersion === pod.metadata.resourceVersion ? (known ?? pod) : pod;
   }
 
-  /** The live pod, read only if its resourceVersion changed since the last read; undefined when it is gone, being deleted, or cannot be read. */
+  /** The live pod, read only if its resourceVersion changed since the last read; undefined when it is gone, being deleted, or cannot be read, nor could be a moment ago. */
   async read(pod: Pod, signal: AbortSignal): Promise<Pod | undefined> {
     const known = this.asRead(pod);
     if (known !== pod) return known;
     if (this.#rights.in(pod.metadata.namespace ?? '')) return undefined;
+    if ((this.#unreadUntil.get(pod.metadata.uid ?? '') ?? 0) > this.#monotonic()) return undefined;
     const found = await this.readNow(pod, signal);
     return 'live' in found ? this.remember(found.live) : undefined;
   }
@@ -48,16 +56,28 @@ export class LivePods {
     try {
       const live = await get<Pod>(this.#host, PODS, { namespace, name }, { signal });
       const isIt = live.metadata.uid === uid && live.metadata.deletionTimestamp === undefined;
-      return isIt ? { live } : { stays: 'notWanted' };
+      if (isIt) return { live };
+      this.#gone.set(uid ?? '', true);
+      return { stays: 'notWanted' };
     } catch (error) {
-      if (isNotFound(error)) return { stays: 'notWanted' };
+      if (isNotFound(error)) {
+        this.#gone.set(uid ?? '', true);
+        return { stays: 'notWanted' };
+      }
       if (isRightMissing(error)) {
         this.#rights.note(namespace, error);
         return { stays: this.#rights.held(namespace) };
       }
       if (!isOfOnePod(error)) throw error;
-      return { stays: heldUnread(error) };
+      const held = heldUnread(error);
+      this.#unreadUntil.set(uid ?? '', this.#monotonic() + (held.forMs ?? 0));
+      return { stays: held };
     }
+  }
+
+  /** Whether it was seen to be gone, or on its way out: what caches show of it is old. */
+  isGone({ metadata: { uid = '' } }: Pod): boolean {
+    return this.#gone.has(uid);
   }
 
   remember(live: Pod): Pod {

@@ -24,7 +24,7 @@ const LOOK_MS = 5_000;
 
 export interface MemberPodsOptions {
   placed: Pick<PlacedPods, 'members' | 'member' | 'inMember' | 'clusterOf' | 'rulesOf'>;
-  mover: Pick<Mover, 'asRead' | 'wasSent' | 'restMs' | 'inTurn' | 'keeps' | 'move'>;
+  mover: Pick<Mover, 'asRead' | 'wasSent' | 'restMs' | 'turnOf' | 'inTurn' | 'keeps' | 'move'>;
   /** Whether people let any move begin. */
   stop: Pick<MovesStop, 'why'>;
   /** How long a pod has been there with a taint of that virtual node, or of the member as a whole (undefined), in ms. */
@@ -123,7 +123,7 @@ export class MemberPods {
     const moves: WantedMove[] = [];
     // From then on a word that nothing runs there counts.
     let soonestMs = lostMs < SILENT_MS ? Math.min(SILENT_MS - lostMs, LOOK_MS) : LOOK_MS;
-    for (const pod of mover.inTurn(pods.toSorted(byUid)).toSorted(byImportance)) {
+    for (const pod of this.#inOrder(pods)) {
       const rest = since === undefined ? Infinity : replacedAfterMs(placed.rulesOf(pod)) - countedMs;
       const found: WantedMove[] = [];
       // That word says more than the loss: what would hold the pod while it may serve does not.
@@ -140,6 +140,21 @@ export class MemberPods {
       soonestMs = Math.min(soonestMs, rest > 0 ? rest : LOOK_MS, mover.restMs(pod) || LOOK_MS);
     }
     return { moves, left: pods.length, soonestMs };
+  }
+
+  /** By their priority, then by their turns. One that was tried in vain counts as the least important pod of its workload: the others of that have their turns before it. */
+  #inOrder(pods: readonly Pod[]): Pod[] {
+    const { mover, placed } = this.#o;
+    const workloadOf = (pod: Pod): string => ownerKeyOf(placed.rulesOf(pod).workload);
+    const inVain = pods.filter((pod) => mover.turnOf(pod) > 0);
+    const least = new Map(inVain.map((pod) => [workloadOf(pod), Infinity]));
+    for (const pod of least.size === 0 ? [] : pods) {
+      const known = least.get(workloadOf(pod));
+      if (known !== undefined) least.set(workloadOf(pod), Math.min(known, priorityOf(pod)));
+    }
+    const counted = new Map(inVain.map((pod) => [pod, least.get(workloadOf(pod))]));
+    const importance = (pod: Pod): number => counted.get(pod) ?? priorityOf(pod);
+    return mover.inTurn(pods.toSorted(byUid)).toSorted((a, b) => importance(b) - importance(a));
   }
 
   /** Why a pod that was to leave the member stays, by what was to move it, as all is by then. */
@@ -176,6 +191,6 @@ function byUid(a: Pod, b: Pod): number {
   return (a.metadata.uid ?? '') < (b.metadata.uid ?? '') ? -1 : 1;
 }
 
-function byImportance(a: Pod, b: Pod): number {
-  return (b.spec.priority ?? 0) - (a.spec.priority ?? 0);
+function priorityOf({ spec: { priority = 0 } }: Pod): number {
+  return priority;
 }

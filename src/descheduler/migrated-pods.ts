@@ -42,6 +42,8 @@ export interface MigratedPodsOptions {
 
 /** Controllers of which a pod is remembered. */
 const REMEMBERED = 1_000;
+/** Pods of a controller that are read in vain before the next look: each may take as long as the host is waited for. */
+const MOST_UNREAD = 3;
 
 /** What is there of the workloads of migrations: from caches, and one pod of each controller as it is in the host. */
 export class MigratedPods {
@@ -166,14 +168,20 @@ export class MigratedPods {
     return whole;
   }
 
-  /** One of each controller as it is in the host, by the UID of the controller; of some there may be none. */
+  /** One of each controller as it is in the host, by the UID of the controller; of some there may be none. Those that could not be read come after the others. */
   async #samples(pods: readonly Pod[], signal: AbortSignal): Promise<ReadonlyMap<string, Pod>> {
+    const { mover } = this.#o;
     const samples = new Map<string, Pod>();
-    for (const pod of pods) {
+    const unread = new Map<string, number>();
+    for (const pod of pods.toSorted((a, b) => mover.turnOf(a) - mover.turnOf(b))) {
       const controller = ownedKeyOf(pod);
-      if (samples.has(controller)) continue;
-      const live = await this.#o.mover.read(pod, signal);
-      if (live === undefined) continue;
+      const inVain = unread.get(controller) ?? 0;
+      if (samples.has(controller) || inVain >= MOST_UNREAD) continue;
+      const live = await mover.read(pod, signal);
+      if (live === undefined) {
+        unread.set(controller, inVain + 1);
+        continue;
+      }
       samples.set(controller, asOwned(live));
       this.#read.set(controller, asOwned(live));
     }

@@ -16,7 +16,7 @@ export interface Course {
   unplaced: number;
   missing: number;
   isComing: boolean;
-  /** The limit of moves within an hour holds pods back: a wait that ends by itself. */
+  /** A wait that ends by itself: the limit of moves within an hour holds pods back, or a workload has not had its turn yet. */
   rests: boolean;
 }
 
@@ -38,6 +38,21 @@ export function seen(
     ...(held === undefined ? [] : [`not moved now: ${held}`]),
   ];
   return { ...counts, reason: 'Moving', ...(parts.length === 0 ? {} : { message: parts.join('; ') }) };
+}
+
+/** Of a workload that was not looked at: it is none of those that are moved, or could not be read, as `why` says. What was found of it last counts. */
+export function unseen(
+  course: Course,
+  entry: MigratedWorkload,
+  last: MigrationStep | undefined,
+  why: string | undefined,
+): void {
+  course.unplaced += last?.unplaced ?? 0;
+  course.missing += last?.missing ?? 0;
+  const isHeld = why !== undefined && entry.reason !== 'Moved';
+  const found: MigratedWorkload = isHeld ? { ...entry, reason: 'Moving', message: `not moved now: ${why}` } : entry;
+  if (isHeld) course.held.set(found, why);
+  course.workloads.push(found);
 }
 
 /** How far it is: of the pods that are to go how many wait and how many move, and what it waits for. `lost`: which cluster cannot be reckoned with. */

@@ -2,24 +2,25 @@ import { type MigratedWorkload, type WorkloadMigration, WORKLOAD_MIGRATIONS } fr
 import { LOCAL } from '../api/cluster-tiers.ts';
 import { isFinished } from '../api/pod-phase.ts';
 import type { KubeClient } from '../kube/client.ts';
-import { conditionOf, isReady } from '../kube/conditions.ts';
+import { conditionOf } from '../kube/conditions.ts';
 import type { Pod } from '../kube/core-v1.ts';
 import { jsonEqual } from '../kube/json-equal.ts';
 import { keyOf } from '../kube/object.ts';
 import type { HandlerResult } from '../kube/workqueue.ts';
 import { clusterInWords } from '../api/cluster.ts';
-import { controllerOrOwnKeyOf } from '../kube/owner-references.ts';
 import { isUnderWay, wayOf } from '../placement/migrating.ts';
 import type { PlacedPods } from '../placement/placed-pods.ts';
 import { MigratedPods, type NamedWorkload } from './migrated-pods.ts';
 import { type Judging, MigrationJudge, NOT_KNOWN_MS } from './migration-judge.ts';
 import { deletedInMs, isOver, isSameOrder } from './order.ts';
+import { OrderFailures } from './order-failures.ts';
 import { OrderMemory } from './order-memory.ts';
 import { removeFinished, writeOrderStatus } from './order-writes.ts';
 import { isOrdered, whyNotFollowed } from './live-order.ts';
 import { type MigrationStep, migrationMove, migrationStep } from './migration.ts';
-import { type Course, givenUp, progressInWords, seen, sumOf, whyStuck } from './migration-course.ts';
+import { type Course, givenUp, progressInWords, seen, sumOf, unseen, whyStuck } from './migration-course.ts';
 import { isJudged, listInText, type MigrationFound, migrationStatus } from './migration-status.ts';
+import { MigrationTurns, type Turn } from './migration-turns.ts';
 import type { Mover, MoveOutcome } from './mover.ts';
 import type { MovesStop } from './moves-stop.ts';
 import type { Recheck } from './wanted-move.ts';
@@ -34,8 +35,7 @@ const PATIENCE_MS = 600_000;
 const LONG_PATIENCE_MS = 3_600_000;
 /** Without a word from a cluster for so long its pods are not kept waiting for it any more, in ms. */
 const LOST_MS = 60_000;
-/** Most pods tried in one look; then it is seen whether it is still to go on. */
-const AT_ONCE = 10;
+const UNREAD = 'its pods cannot be read now';
 
 export interface MigrationsOptions {
   host: KubeClient;
@@ -80,7 +80,20 @@ interface Sight {
   stirred: number;
   /** Since when a cluster of the way cannot be reckoned with. */
   lostSince: number | undefined;
+  /** What was found last of each workload: what is known of one that cannot be looked at. */
+  readonly steps: Map<string, MigrationStep>;
+  readonly turns: MigrationTurns;
 }
+
+/** A workload of a migration in one look. `unread`: why nothing was found of it; undefined: it is none of those that are moved. */
+type Looked =
+  | { readonly entry: MigratedWorkload; readonly unread: string | undefined }
+  | (Turn & {
+      readonly entry: MigratedWorkload;
+      readonly one: NamedWorkload;
+      readonly step: MigrationStep;
+      readonly notNow: string | undefined;
+    });
 
 /**
  * Carries WorkloadMigrations out. First the whole set is judged; when it does not fit nothing is done. Then its status says that it is under way,
@@ -122,19 +135,26 @@ export class Migrations {
 
   async #lookAt(key: string, migration: WorkloadMigration, signal: AbortSignal): Promise<HandlerResult> {
     const { clock, host } = this.#o;
-    const found = await this.#look(key, migration, signal);
+    const failures = new OrderFailures();
+    const found = await this.#look(key, migration, failures, signal);
     const restMs = this.#judge.restMs(this.#sights.get(key)?.judging ?? {});
     if (found === undefined) return { requeueAfterMs: Math.max(LOOK_MS, restMs) };
     const status = migrationStatus(migration, found, clock());
-    if (!jsonEqual(migration.status, status)) {
+    await failures.afterwards(async () => {
+      if (jsonEqual(migration.status, status)) return;
       await writeOrderStatus(host, WORKLOAD_MIGRATIONS, migration, status, signal);
-    }
+    });
     if (migration.spec.suspend || status.finishTime !== undefined) return undefined;
     return { requeueAfterMs: found.fits?.status === 'Unknown' ? Math.max(NOT_KNOWN_MS, restMs) : LOOK_MS };
   }
 
   /** Undefined: nothing is to be said yet. */
-  async #look(key: string, migration: WorkloadMigration, signal: AbortSignal): Promise<MigrationFound | undefined> {
+  async #look(
+    key: string,
+    migration: WorkloadMigration,
+    failures: OrderFailures,
+    signal: AbortSignal,
+  ): Promise<MigrationFound | undefined> {
     const known = migration.status?.workloads ?? [];
     const suspended = this.#whySuspended(migration);
     if (suspended !== undefined) {
@@ -150,6 +170,8 @@ export class Migrations {
       moving: 0,
       stirred: now,
       lostSince: undefined,
+      steps: new Map(),
+      turns: new MigrationTurns(),
     });
     const sight = this.#sights.of(key, migration, begin);
     if (!isJudged(migration)) return await this.#judge.judge(migration, sight.judging, signal);
@@ -158,7 +180,7 @@ export class Migrations {
       const message = 'it is not gone on with, as descheduler.dryRun is set. What has moved stays moved';
       return { state: 'DryRun', message, workloads: known, fits: { status: 'True', message: saidOfFit(migration) } };
     }
-    return await this.#goOn(migration, sight, signal);
+    return await this.#goOn(migration, sight, failures, signal);
   }
 
   #whySuspended({ spec }: WorkloadMigration): string | undefined {
@@ -167,52 +189,64 @@ export class Migrations {
     return spec.dryRun || this.#o.dryRun ? undefined : this.#o.stop.why;
   }
 
-  async #goOn(migration: WorkloadMigration, sight: Sight, signal: AbortSignal): Promise<MigrationFound> {
+  async #goOn(
+    migration: WorkloadMigration,
+    sight: Sight,
+    failures: OrderFailures,
+    signal: AbortSignal,
+  ): Promise<MigrationFound> {
     const { placed, mover, monotonic } = this.#o;
     const { from } = migration.spec;
     sight.begun ??= monotonic();
     const named = new Map(this.#pods.movedBy(migration).map((one) => [inText(one.reference), one]));
     const course: Course = { workloads: [], held: new Map(), unplaced: 0, missing: 0, isComing: false, rests: false };
     const { workloads, held } = course;
-    let tries = AT_ONCE;
+    const isHeard = monotonic() - sight.begun >= HEARD_MS;
+    const looked: Looked[] = [];
     for (const entry of migration.status?.workloads ?? []) {
-      const one = named.get(inText(entry.workload));
-      const pods = one === undefined ? undefined : await this.#pods.of(one, from, signal);
-      if (one === undefined || pods === undefined) {
-        workloads.push(entry);
+      const name = inText(entry.workload);
+      const one = named.get(name);
+      const read = one && (await failures.at(async () => await this.#pods.of(one, from, signal)));
+      const pods = read !== undefined && 'done' in read ? read.done : undefined;
+      if (one === undefined || read === undefined || pods === undefined) {
+        looked.push({ entry, unread: read && ('failed' in read ? read.failed : UNREAD) });
         continue;
       }
       const step = migrationStep(pods, from, this.#pods.wantedOf(one));
+      sight.steps.set(name, step);
+      const notNow = this.#whyNotNow(migration, one);
+      looked.push({ entry, name, one, step, notNow, hasBegun: step.moving > 0, isUntried: false });
+    }
+    const mayGo = looked.filter((each) => 'step' in each).filter((each) => isHeard && each.notNow === undefined);
+    await sight.turns.give(mayGo, async (each, pod) => {
+      const isAsked = failures.ofHost === undefined;
+      const tried = await failures.at(async () => await this.#move(migration, each.one, pod, signal));
+      if ('done' in tried) return tried.done;
+      each.failed = tried.failed;
+      return isAsked ? 'held' : 'rests';
+    });
+    for (const each of looked) {
+      if (!('step' in each)) {
+        unseen(course, each.entry, sight.steps.get(inText(each.entry.workload)), each.unread);
+        continue;
+      }
+      const { entry, step, notNow, failed, hasBegun, isUntried } = each;
       course.unplaced += step.unplaced;
       course.missing += step.missing;
       course.isComing ||= step.isComing && !step.isOver;
-      const isHeard = monotonic() - sight.begun >= HEARD_MS;
-      const notNow = this.#whyNotNow(migration, one);
-      let hasBegun = step.moving > 0;
-      const passedOver = new Set<string>();
-      for (const pod of isHeard && notNow === undefined ? step.moves : []) {
-        if (tries === 0) break;
-        // What holds a pod that is Ready, such as a disruption budget, need not hold one that is not.
-        const kind = String(isReady(pod));
-        const controller = `${kind} ${controllerOrOwnKeyOf(pod)}`;
-        if (passedOver.has(kind) || passedOver.has(controller)) continue;
-        const outcome = await this.#move(migration, one, pod, signal);
-        if (outcome !== 'rests') tries -= 1;
-        hasBegun ||= outcome === 'moved';
-        if (outcome === 'workloadHeld') passedOver.add(kind);
-        if (outcome === 'controllerHeld') passedOver.add(controller);
-      }
       const isHeld = isHeard && !hasBegun && step.waiting > step.stays.length;
-      const why = isHeld ? (notNow ?? this.#whyHeld(step)) : undefined;
+      const why = isHeld ? (notNow ?? failed ?? this.#whyHeld(step)) : undefined;
       course.rests ||=
         isHeld &&
-        (placed.problem !== undefined ||
+        (isUntried ||
+          placed.problem !== undefined ||
           placed.migrationsProblem !== undefined ||
           step.moves.some((pod) => mover.fuse.tooOften(pod) !== undefined));
       const found = seen(entry, step, why);
       if (why !== undefined) held.set(found, why);
       workloads.push(found);
     }
+    course.rests ||= failures.ofHost !== undefined;
     return this.#found(migration, course, sight);
   }
 

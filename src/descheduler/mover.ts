@@ -102,7 +102,7 @@ export class Mover {
     this.#sent = new LRUCache({ ...atMost(REMEMBERED), ttl: CAUGHT_UP_MS, ttlResolution: 0, perf });
     this.underWay = new MovesUnderWay(options.monotonic);
     this.#rights = new MissingRights(options);
-    this.#live = new LivePods(options.host, this.#rights);
+    this.#live = new LivePods(options, this.#rights);
     this.fuse = new MovesFuse(options);
     this.#check = new MoveCheck({ ...options, live: this.#live, underWay: this.underWay, fuse: this.fuse });
     this.#held = new HeldMoves(options);
@@ -211,6 +211,8 @@ export class Mover {
       throw error;
     });
     if (outcome === 'moved' || outcome === 'notWanted') this.#held.forget(wanted);
+    // Until caches must show what was seen live: the others have their turns meanwhile.
+    if (outcome === 'notWanted') this.letRest(wanted.pod, this.#live.isGone(wanted.pod) ? CAUGHT_UP_MS : SHOWN_MS);
     return outcome;
   }
 
@@ -234,8 +236,12 @@ export class Mover {
     if (rehearsed !== undefined) return this.#rehearse(wanted, rehearsed);
     const { live, set, lost = false } = found;
     // Whatever becomes of this process, the state is there before the pod is gone.
+    const asked = this.#o.monotonic();
     const unwritten = await this.#states.keep(wanted, live, signal);
-    if (unwritten !== undefined) return this.#hold(wanted, unwritten);
+    if (unwritten !== undefined) {
+      this.#letAllRest(pod, this.#o.monotonic() - asked);
+      return this.#hold(wanted, unwritten);
+    }
     if (set !== undefined && !lost && this.#isFull(set)) return this.#waitForOthers(wanted, set);
     const tooOften = this.#check.tooOften(wanted, live);
     if (tooOften !== undefined) return this.#hold(wanted, tooOften);
@@ -362,8 +368,9 @@ export class Mover {
     return 'held';
   }
 
-  #hold(wanted: WantedMove, { why, forMs = SHOWN_MS, ofWorkload, ofController }: Held): MoveOutcome {
+  #hold(wanted: WantedMove, { why, forMs = SHOWN_MS, ofWorkload, ofController, ofThese = [] }: Held): MoveOutcome {
     this.letRest(wanted.pod, forMs);
+    for (const one of ofThese) if (this.#restOf(one.metadata.uid) < forMs) this.letRest(one, forMs);
     this.#held.record(wanted, why);
     if (ofWorkload === 'perhaps') this.#hadTurn(wanted.pod);
     if (ofWorkload !== undefined) return 'workloadHeld';

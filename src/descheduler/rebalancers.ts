@@ -16,6 +16,7 @@ import { ownerKeyOf } from '../kube/owner-references.ts';
 import type { PlacedPods } from '../placement/placed-pods.ts';
 import { displacedPod } from './displaced-pod.ts';
 import { deletedInMs, isSameOrder, NO_SUCH_WORKLOAD } from './order.ts';
+import { OrderFailures } from './order-failures.ts';
 import { OrderMemory } from './order-memory.ts';
 import { removeFinished, writeOrderStatus } from './order-writes.ts';
 import { isOrdered, whyNotFollowed } from './live-order.ts';
@@ -109,25 +110,28 @@ export class Rebalancers {
     const done = resultsOf(object);
     const sights = this.#sights.of(name, object, () => new Map());
     const observed: ObservedWorkload[] = [];
+    const failures = new OrderFailures();
     for (const [index, workload] of object.spec.workloads.entries()) {
       const known = done.find((one) => jsonEqual(one.workload, workload));
-      observed.push(known ?? { workload, ...(await this.#step(object, workload, this.#sight(sights, index), signal)) });
+      const look = async (sight: Sight): Promise<Found> => {
+        const looked = await failures.at(async () => await this.#look(object, workload, sight, signal));
+        if ('done' in looked) return looked.done;
+        const { failed } = looked;
+        return { reason: 'Progressing', message: failed, waitsFor: failed, rests: failures.ofHost !== undefined };
+      };
+      observed.push(known ?? { workload, ...(await this.#step(object, this.#sight(sights, index), look)) });
     }
     const status = rebalanceStatus(object, observed, { now: clock(), isDry: this.#isDry(object) });
-    if (!jsonEqual(object.status, status)) {
+    await failures.afterwards(async () => {
+      if (jsonEqual(object.status, status)) return;
       await writeOrderStatus(host, WORKLOAD_REBALANCERS, object, status, signal);
-    }
+    });
     if (status.finishTime === undefined) return { requeueAfterMs: LOOK_MS };
     return this.#sights.forget(name);
   }
 
-  async #step(
-    object: WorkloadRebalancer,
-    reference: WorkloadReference,
-    sight: Sight,
-    signal: AbortSignal,
-  ): Promise<Outcome> {
-    const { waitsFor, rests = false, ...outcome } = await this.#look(object, reference, sight, signal);
+  async #step(object: WorkloadRebalancer, sight: Sight, look: (sight: Sight) => Promise<Found>): Promise<Outcome> {
+    const { waitsFor, rests = false, ...outcome } = await look(sight);
     const { result, reason } = outcome;
     const now = this.#o.monotonic();
     if (result === undefined) delete sight.found;

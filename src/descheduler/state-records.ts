@@ -24,6 +24,7 @@ import {
   withoutState,
   withState,
 } from '../placement/preserved-state.ts';
+import { isUnanswered, REFUSED_MS } from './eviction-refusal.ts';
 import { ToldCauses } from './told-causes.ts';
 import { STRATEGIES, type Strategy } from './strategies.ts';
 import type { Held, WantedMove } from './wanted-move.ts';
@@ -102,6 +103,11 @@ export class StateRecords {
       }
       return held('others write its WorkloadPlacement at the same time');
     } catch (error) {
+      // It may be this pod's own, as of a StatefulSet. What is written twice is read first.
+      if (isUnanswered(error)) {
+        const unknown = held(`the host does not say whether it is (${describeError(error)})`);
+        return { ...unknown, forMs: REFUSED_MS, ofWorkload: 'perhaps' };
+      }
       if (!(error instanceof ApiError) || isUnauthorized(error)) throw error;
       return held(`the host does not let it be written down (${describeError(error)})`);
     }

@@ -12,6 +12,8 @@ export interface Held {
   readonly forMs?: number;
   readonly ofWorkload?: true | 'perhaps';
   readonly ofController?: boolean;
+  /** Pods for which it is so as for this one: they rest with it, unread and untold. */
+  readonly ofThese?: readonly Pod[];
 }
 
 /** A strategy's answer for the live pod: undefined: move it; `notWanted`: it need not be moved any more; else why it is held. */

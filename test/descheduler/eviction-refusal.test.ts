@@ -97,7 +97,8 @@ test('a pod that cannot be read speaks for itself, unless the host does not serv
   expect(codes.map((code) => isOfOnePod(answer(code, '')))).toEqual(codes.map(() => true));
   const all = [401, 429, 502, 503, 504];
   expect(all.map((code) => isOfOnePod(answer(code, '')))).toEqual(all.map(() => false));
-  expect([isOfOnePod(silence), isOfOnePod(new Error('a bug'))]).toEqual([false, false]);
+  const nobody = new TransportError({ ...where, kind: 'refused', detail: 'ECONNREFUSED' });
+  expect([silence, nobody, new Error('a bug')].map(isOfOnePod)).toEqual([true, false, false]);
 });
 
 test('the words of the host stand in parentheses, where they may change, and those of a budget say what helps', () => {

@@ -164,6 +164,44 @@ test('a drain keeps pods of a StatefulSet after one that it waits for, and lets 
   ]);
 });
 
+test('what waits in order for an earlier pod is read once in a while, not each pod of it', async () => {
+  const typed = { apiVersion: 'apps/v1', kind: 'StatefulSet' };
+  const metadata = { name: 'db', namespace: 'shop' };
+  const spec = { replicas: 60, podManagementPolicy: 'OrderedReady' };
+  const { uid = '' } = room.make('/apis/apps/v1/namespaces/shop/statefulsets', { ...typed, metadata, spec }).metadata;
+  const make = (index: number): void => {
+    const ownerReferences = [{ ...typed, name: 'db', uid, controller: true }];
+    room.make(PODS, {
+      apiVersion: 'v1',
+      kind: 'Pod',
+      metadata: { name: `db-${String(index)}`, namespace: 'shop', ownerReferences },
+      spec: { nodeName: index < 2 ? 'west' : 'east', containers: [{ name: 'main' }] },
+      status: { phase: 'Running', conditions: [{ type: 'Ready', status: index === 1 ? 'False' : 'True' }] },
+    });
+  };
+  for (let index = 0; index < 60; index += 1) make(index);
+  const { owners } = room.process.view;
+  await room.seen('all are known', () => owners.byUid(uid) !== undefined && cached('db-59') !== undefined);
+  await drained();
+  const reads = (): number => room.api.requests('GET').filter(({ path }) => path.startsWith(`${PODS}/db-`)).length;
+  const lookFor = async (seconds: number): Promise<void> => {
+    for (let s = 0; s < seconds; s += 5) {
+      await look();
+      room.now += 5_000;
+    }
+  };
+  await lookFor(60);
+  const before = reads();
+  await lookFor(600);
+  // One in 15 seconds.
+  expect(reads() - before).toBe(40);
+  room.api.edit(`${PODS}/db-1`, { status: { conditions: [{ type: 'Ready', status: 'True' }] } });
+  await room.seen('it is known', () => cached('db-1')?.status?.conditions?.[0]?.status === 'True');
+  room.now += 15_000;
+  await lookFor(15);
+  expect(room.evictions().filter((name) => name.startsWith('db')).length).toBeGreaterThan(10);
+});
+
 describe('a lost member', () => {
   beforeEach(async () => {
     for (const name of MEMBERS) await say(name, 'True');
@@ -303,6 +341,7 @@ describe('by looks alone', () => {
       const [ill, other] = [pod('db-1', 'not Ready'), pod('db-2', 'not Ready')];
       pods = [pod('db-0'), ill, other, three];
       for (const each of [pod('db-0'), ill, other]) expect(whyHeld(each)).toBeUndefined();
+      expect(idle.whyNoneComes(three)?.ofThese).toEqual([three]);
       expect(whyHeld(three)).toContain('(db-1 is not Ready)');
     });
   });

@@ -172,7 +172,11 @@ describe('what fits', () => {
     await room.seen('it is known', () => room.pods().every((pod) => placed.surgingSetOf(pod) !== undefined));
     ask();
     await begun();
-    expect(released().map((name) => name.slice(0, 5))).toEqual(['web-1', 'web-2']);
+    expect(
+      released()
+        .map((name) => name.slice(0, 5))
+        .toSorted(),
+    ).toEqual(['web-1', 'web-2']);
   });
 
   test('is also what leads back to an earlier group of clusters than the workload lives in', async () => {

@@ -8,6 +8,7 @@ import { Rebalancers } from '../../src/descheduler/rebalancers.ts';
 import type { MovedTooOften } from '../../src/descheduler/moves-fuse.ts';
 import type { WantedMove } from '../../src/descheduler/wanted-move.ts';
 import type { Condition, Pod } from '../../src/kube/core-v1.ts';
+import { TransportError } from '../../src/kube/errors.ts';
 import type { KubeObject } from '../../src/kube/object.ts';
 import { betterPlace } from '../../src/placement/better-place.ts';
 import { nextPlace } from '../../src/placement/next-place.ts';
@@ -456,6 +457,25 @@ test('pods that may not be read are no success: it goes on, and says so in the e
   await look();
   expect(said()).toEqual(['Failed PodsStay']);
   expect(stored()?.status?.observedWorkloads?.[0]?.message).toMatch(/could not be read .*descheduler\.yaml/);
+});
+
+test.each([
+  ['one workload keeps no other from its result, and is given up in its time', 'malformed', 'Failed PodsStay'],
+  ['the host as a whole is no reason to give up', 'refused', '- Progressing'],
+] as const)('a failure that is about %s; it is thrown', async (_, kind, inTheEnd) => {
+  ask({}, 'other');
+  beforeMove = () => {
+    throw new TransportError({ cluster: 'host', method: 'GET', path: '/', kind, detail: 'no answer' });
+  };
+  await expect(look()).rejects.toThrow('no answer');
+  expect(said()).toEqual(['- Progressing', '- Progressing']);
+  expect(stored()?.status?.observedWorkloads?.[0]?.message).toMatch(/a request failed \(cluster host: no answer/);
+  for (let minutes = 0; minutes < 15; minutes += 1) {
+    now += 60_000;
+    await look().catch(() => undefined);
+  }
+  expect(said()[0]).toBe(inTheEnd);
+  expect(said()[1]).toBe(kind === 'malformed' ? 'Failed ReferencedWorkloadNotFound' : '- Progressing');
 });
 
 test('one that may be deleted by now moves nothing and says so, and is not given up meanwhile', async () => {

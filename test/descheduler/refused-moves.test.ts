@@ -44,6 +44,7 @@ function fault(about: About, answer: Fault): void {
 
 const failed = 'the host fails to let it go (cluster host: ';
 const denied = 'the host does not let it go (cluster host: ';
+const BROKEN: Fault = 'reset';
 const NOT_SAID = { code: 500, reason: 'InternalError', message: 'rpc error: cannot decrypt' };
 const MALFORMED = { code: 400, reason: 'BadRequest', message: 'the webhook makes no sense' };
 
@@ -64,6 +65,7 @@ describe.each([
   ],
   ['the host has no time for', itsEviction, TOO_BUSY, `${failed}Too many requests, please try again later.`],
   ['the host cannot read', itself, NOT_SAID, 'the host does not say what it is now (cluster host: rpc error'],
+  ['the host breaks off the read of', itself, BROKEN, 'the host does not say what it is now (cluster host: the conn'],
 ])('one pod that %s', (_, about, answer, words) => {
   beforeEach(() => fault(about, answer));
 
@@ -149,11 +151,22 @@ test('pods whose evictions break the connection, after long, keep no others in t
   expect(good().toSorted()).toEqual([...many, ...others(), ...api.slice(1)].toSorted());
 });
 
-test('one at whose look the host breaks the connection leaves the others their turns before it', async () => {
+test('one at whose look the host breaks the connection leaves the others their turns, whatever its priority', async () => {
+  room.api.edit(`/api/v1/namespaces/shop/pods/${first()}`, { spec: { priority: 9 } });
+  const { pods } = room.process.view;
+  await room.seen('it is known', () => pods.get(`shop/${first()}`)?.spec.priority === 9);
   fault(itself, 'reset');
-  await expect(look()).rejects.toThrow('the connection broke');
-  await expect(look()).rejects.toThrow('the connection broke');
-  expect(room.evictions()).toEqual([...others(), ...api]);
+  await look();
+  // Its own have their turns before it even when its own has come again.
+  room.now += 60_000;
+  await look();
+  expect(room.evictions()).toEqual([...api, ...others()]);
+});
+
+test('no answer about the host as a whole is taken for one about a pod', async () => {
+  fault(itself, { code: 503, reason: 'ServiceUnavailable', message: 'starting' });
+  await expect(look()).rejects.toThrow('starting');
+  expect(room.told('DrainedPodHeld')).toEqual([]);
 });
 
 test('many pods that a policy denies leave the others of their workload their turns, and are tried again after them', async () => {
@@ -267,4 +280,22 @@ describe('a move that nobody answers counts, as it may have happened, and once',
     await tryIt();
     expect([counted(), room.evictions().length]).toEqual([0, 1]);
   });
+});
+
+test('pods that are gone while the watch says nothing, however many, keep no other from its turn, and are read once in a minute', async () => {
+  const gone = await room.run((await room.deploy('gone', 60)).set, { east: 60 });
+  for (const name of gone) room.api.edit(`/api/v1/namespaces/shop/pods/${name}`, { spec: { priority: 9 } });
+  const { pods } = room.process.view;
+  await room.seen('it is known', () => gone.every((name) => pods.get(`shop/${name}`)?.spec.priority === 9));
+  const itsRead: About = ({ method, path }) => method === 'GET' && gone.some((name) => path.endsWith(`/pods/${name}`));
+  fault(itsRead, { code: 404, reason: 'NotFound', message: 'pods "gone" not found' });
+  const reads = (): number => room.api.seen.filter(itsRead).length;
+  await look();
+  await look();
+  expect(room.evictions()).toEqual([...web, ...api]);
+  for (let s = 0; s < 55; s += 5) {
+    room.now += 5_000;
+    await look();
+  }
+  expect(reads()).toBe(gone.length);
 });

@@ -111,6 +111,37 @@ describe('a pod whose policy hands on what it shows', () => {
     expect(preserved()).toHaveLength(1);
   });
 
+  test('keeps no other in the member while the host does not answer about it, whatever its priority, and says so', async () => {
+    remember();
+    const [name = ''] = await run({ podIP: '10.1.2.3' });
+    const api = await room.run((await room.deploy('api', 2)).set, { east: 2 });
+    room.api.edit(`/api/v1/namespaces/shop/pods/${name}`, { spec: { priority: 9 } });
+    await room.seen('it is known', () => room.process.view.pods.get(`shop/${name}`)?.spec.priority === 9);
+    room.api.fault = ({ method, path }) => {
+      if (method !== 'PATCH' || !path.startsWith(RECORD)) return undefined;
+      // A webhook is slow, and a load balancer breaks the connection meanwhile.
+      room.now += 10_000;
+      return 'reset';
+    };
+    await look();
+    await look();
+    expect(room.evictions()).toEqual(api);
+    expect(room.told('DrainedPodHeld')).toEqual([
+      expect.stringMatching(/is not written down: the host does not say whether it is \(.* the connection broke/),
+    ]);
+    const tries = (): number => room.api.requests('PATCH').filter(({ path }) => path.startsWith(RECORD)).length;
+    expect(tries()).toBe(1);
+    // What takes long is asked for rarely.
+    room.now += 199_000;
+    await look();
+    expect(tries()).toBe(1);
+    room.now += 1_000;
+    room.api.fault = undefined;
+    await look();
+    expect(room.evictions()).toEqual([...api, name]);
+    expect(preserved()).toHaveLength(1);
+  });
+
   test('has it written to what others wrote meanwhile', async () => {
     remember();
     await run({ podIP: '10.1.2.3' });
