@@ -6,15 +6,29 @@ import { SLOW_MS, slowRestMs } from './slow-refusals.ts';
 
 /** What fails may pass by itself; what has failed for so long is told (ms). */
 const FAILING_MS = 60_000;
+/** What was judged so long ago counts no more, however far a turn has come (ms). */
+const TOO_OLD_MS = 5_000;
+/** So long one that the host did not let go has no other turn when the others of its ReplicaSet have theirs at once (ms). */
+const REFUSED_MS = 5_000;
 /** What is said of a budget to which nobody comes in the place of the pod. */
 const NOBODYS =
   ', which may last as long as the budget chooses this pod; delete the pod, or the budget if it is for nothing else';
 
+/** Until when what was judged counts. */
+export interface Judgement {
+  /** Whether to begin with anything else by it. */
+  readonly goesOn: () => boolean;
+  /** Whether to do what was begun. */
+  readonly counts: () => boolean;
+}
+
 /** What is to be done about a released pod, or about several together. */
 export interface Turn {
   readonly pods: readonly Pod[];
-  /** Does not throw. `goesOn`: whether what it was judged by still counts. */
-  readonly take: (goesOn: () => boolean) => Promise<void>;
+  /** It comes after all turns of pods by themselves: what becomes of those changes how many may go. */
+  readonly isLast?: true;
+  /** Does not throw. */
+  readonly take: (judgement: Judgement) => Promise<void>;
 }
 
 export interface EndTriesOptions {
@@ -30,6 +44,8 @@ export class EndTries {
   readonly #left = new Map<string, readonly string[]>();
   /** By key of a ReplicaSet, until when nothing of it is tried (monotonic ms). */
   readonly #restsUntil = new Map<string, number>();
+  /** By UID of a pod that the host did not let go, when that was (monotonic ms). */
+  readonly #refusedAt = new Map<string, number>();
   /** By UID of a pod that the host fails to end or to give back, since when (monotonic ms), and why, in words. */
   readonly #fails = new Map<string, { readonly since: number; readonly why: string }>();
 
@@ -43,40 +59,46 @@ export class EndTries {
   }
 
   /**
-   * One after the other, those first that had no turn at the last look, as long as what was judged a moment ago counts. @returns whether to judge anew at
-   * once, as some may be left
+   * One after the other, those first that had no turn at the last look, as long as what was judged a moment ago counts. @returns whether some are left, for which
+   * to judge anew at once
    */
   async take(setKey: string, turns: readonly Turn[], signal: AbortSignal): Promise<boolean> {
     const judgedAt = this.#o.monotonic();
-    const goesOn = (): boolean => !signal.aborted && this.#o.monotonic() - judgedAt < SLOW_MS;
+    const isWithin = (ms: number): boolean => !signal.aborted && this.#o.monotonic() - judgedAt < ms;
+    const judgement = { goesOn: () => isWithin(SLOW_MS), counts: () => isWithin(TOO_OLD_MS) };
     const before = new Map((this.#left.get(setKey) ?? []).map((uid, index) => [uid, index]));
-    const place = ({ pods }: Turn): number =>
-      pods.reduce((first, pod) => Math.min(first, before.get(uidOf(pod)) ?? Infinity), before.size);
-    const left = turns.toSorted((a, b) => place(a) - place(b));
-    while (left.length > 0 && goesOn()) await left.shift()?.take(goesOn);
+    const place = ({ pods, isLast }: Turn): number =>
+      isLast === true
+        ? Infinity
+        : pods.reduce((first, pod) => Math.min(first, before.get(uidOf(pod)) ?? Infinity), before.size);
+    const rests = (pod: Pod): boolean =>
+      before.size > 0 && judgedAt - (this.#refusedAt.get(uidOf(pod)) ?? -Infinity) < REFUSED_MS;
+    const due = turns.filter(({ pods, isLast }) => isLast === true || !pods.every(rests));
+    const left = due.toSorted((a, b) => (place(a) === place(b) ? 0 : place(a) - place(b)));
+    while (left.length > 0 && judgement.goesOn()) await left.shift()?.take(judgement);
     this.#left.set(
       setKey,
       left.flatMap(({ pods }) => pods.map(uidOf)),
     );
-    return !goesOn();
+    return left.length > 0;
   }
 
   /**
-   * Undefined: there was nothing to do by then, or the host does not let the pod go. Only for what is written the host asks others (webhooks), so only that says anything of the pods
-   * like it. @throws what may pass, or says nothing of the pod
+   * Undefined: there was nothing to do by then, or the host does not let the pod go. `write` says when it begins to: only for what is written the host asks others (webhooks), so
+   * only that says anything of the pods like it. @throws what may pass, or says nothing of the pod
    */
   async attempt<F, T>(
-    setKey: string,
-    step: EndStep,
+    { setKey, step, judgement }: { setKey: string; step: EndStep; judgement: Judgement },
     read: () => Promise<F | undefined>,
-    write: (found: F) => Promise<T>,
+    write: (found: F, begins: () => void) => Promise<T>,
   ): Promise<T | undefined> {
     const { monotonic } = this.#o;
     let began = Infinity;
     try {
       const found = await read();
-      began = monotonic();
-      return found === undefined ? undefined : await write(found);
+      // What it was judged by may be otherwise by now.
+      if (found === undefined || !judgement.counts()) return undefined;
+      return await write(found, () => (began = monotonic()));
     } catch (error) {
       const restMs = slowRestMs(monotonic() - began);
       if (restMs > 0 && evictionRefusal(error) !== 'unheard') this.#restsUntil.set(setKey, monotonic() + restMs);
@@ -92,6 +114,7 @@ export class EndTries {
     const isNobodys = step.kind === 'evict' && step.why === 'Gone';
     const why = whyNotLetGo(refusal, error, isNobodys ? NOBODYS : '');
     const uid = uidOf(step.pod);
+    this.#refusedAt.set(uid, this.#o.monotonic());
     if (refusal !== 'fails') {
       this.#fails.delete(uid);
       this.#o.report.stays(step, why, refusal);
@@ -112,6 +135,7 @@ export class EndTries {
   /** The pod is gone, or nothing is to become of it now. */
   notDue(pod: Pod): void {
     this.#fails.delete(uidOf(pod));
+    this.#refusedAt.delete(uidOf(pod));
   }
 
   /** None of the ReplicaSet's pods is released. */

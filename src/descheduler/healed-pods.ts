@@ -34,11 +34,13 @@ export class HealedPods {
   /**
    * Gives it back so that its ReplicaSet, which has one pod too many then, ends the other one; or says why it goes. The costs say which one
    * goes, as its member's outage makes the original look like the one that has been Ready for the shortest time. Undefined: to be looked at again.
+   * `begins` is called before anything is written.
    */
   async choose(
     { instead, mayGo: enough }: ChooseStep,
     live: Pod,
     released: Released,
+    begins: () => void,
     signal: AbortSignal,
   ): Promise<'stays' | ChosenReason | undefined> {
     const { host, placed } = this.#o;
@@ -63,6 +65,7 @@ export class HealedPods {
       owned.filter(({ metadata }) => metadata.uid !== other?.metadata.uid),
     );
     if (costs === undefined && mayGo) return 'ForeignCost';
+    begins();
     if (other !== undefined && costs?.replacement !== undefined) {
       const body = costPatch(other, costs.replacement);
       await patch(host, PODS, { namespace, name: other.metadata.name }, body, { type: 'merge' }, { signal });

@@ -25,7 +25,7 @@ import { releasedAtOnce, staysByPolicy } from './purge-mode.ts';
 import { whyRehearsed } from './rehearsal.ts';
 import { releasePatch } from './release-patches.ts';
 import { readyOf } from './release-step.ts';
-import { slowRestMs } from './slow-refusals.ts';
+import { SLOW_MS, slowRestMs } from './slow-refusals.ts';
 import { StateRecords } from './state-records.ts';
 import type { Releases } from './releases.ts';
 import { isLost } from '../placement/lost-members.ts';
@@ -234,14 +234,19 @@ export class Mover {
     if (!('live' in found)) return found.stays === 'notWanted' ? 'notWanted' : this.#hold(wanted, found.stays);
     const rehearsed = this.#whyRehearsed(wanted);
     if (rehearsed !== undefined) return this.#rehearse(wanted, rehearsed);
-    const { live, set, lost = false } = found;
     // Whatever becomes of this process, the state is there before the pod is gone.
     const asked = this.#o.monotonic();
-    const unwritten = await this.#states.keep(wanted, live, signal);
+    const unwritten = await this.#states.keep(wanted, found.live, signal);
     if (unwritten !== undefined) {
       this.#letAllRest(pod, this.#o.monotonic() - asked);
       return this.#hold(wanted, unwritten);
     }
+    // That may take long, in which the member may have recovered, or people may have stopped all moves.
+    if (this.#o.monotonic() - asked >= SLOW_MS) {
+      found = await this.#check.look(wanted, signal);
+      if (!('live' in found)) return found.stays === 'notWanted' ? 'notWanted' : this.#hold(wanted, found.stays);
+    }
+    const { live, set, lost = false } = found;
     if (set !== undefined && !lost && this.#isFull(set)) return this.#waitForOthers(wanted, set);
     const tooOften = this.#check.tooOften(wanted, live);
     if (tooOften !== undefined) return this.#hold(wanted, tooOften);
@@ -369,8 +374,8 @@ export class Mover {
   }
 
   #hold(wanted: WantedMove, { why, forMs = SHOWN_MS, ofWorkload, ofController, ofThese = [] }: Held): MoveOutcome {
-    this.letRest(wanted.pod, forMs);
-    for (const one of ofThese) if (this.#restOf(one.metadata.uid) < forMs) this.letRest(one, forMs);
+    // It may rest for longer, as the host was slow.
+    for (const one of [wanted.pod, ...ofThese]) if (this.#restOf(one.metadata.uid) < forMs) this.letRest(one, forMs);
     this.#held.record(wanted, why);
     if (ofWorkload === 'perhaps') this.#hadTurn(wanted.pod);
     if (ofWorkload !== undefined) return 'workloadHeld';

@@ -69,8 +69,10 @@ function summaryOf(all: readonly ObservedWorkload[]): string {
   return `${count('Successful')} of ${String(all.length)} Successful${failed === '0' ? '' : `, ${failed} Failed`}`;
 }
 
-/** What has a result keeps it, as long as the spec stays as it is. */
-export function resultsOf({ metadata, status }: WorkloadRebalancer): readonly ObservedWorkload[] {
+/** What has a result keeps it, as long as the spec stays as it is; what was only rehearsed, as the manager was to, while it is to (`isDry`). */
+export function resultsOf({ metadata, status }: WorkloadRebalancer, isDry: boolean): readonly ObservedWorkload[] {
   const isOfThis = status?.observedGeneration === (metadata.generation ?? 0);
-  return isOfThis ? (status.observedWorkloads ?? []).filter(({ result }) => result !== undefined) : [];
+  const counts = ({ result, reason }: ObservedWorkload): boolean =>
+    result !== undefined && (isDry || reason !== 'DryRun');
+  return isOfThis ? (status.observedWorkloads ?? []).filter(counts) : [];
 }

@@ -107,7 +107,7 @@ export class Rebalancers {
       await removeFinished(host, WORKLOAD_REBALANCERS, object, signal);
       return this.#sights.forget(name);
     }
-    const done = resultsOf(object);
+    const done = resultsOf(object, this.#isDry(object));
     const sights = this.#sights.of(name, object, () => new Map());
     const observed: ObservedWorkload[] = [];
     const failures = new OrderFailures();

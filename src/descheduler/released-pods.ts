@@ -8,7 +8,7 @@ import { PODS, REPLICA_SETS } from '../kube/resource.ts';
 import { evict, get, patch } from '../kube/verbs.ts';
 import type { HandlerResult } from '../kube/workqueue.ts';
 import type { PlacedPods } from '../placement/placed-pods.ts';
-import { EndTries, type Turn } from './end-tries.ts';
+import { EndTries, type Judgement, type Turn } from './end-tries.ts';
 import { evictionRefusal, mayBeDone } from './eviction-refusal.ts';
 import { type ChosenReason, HealedPods, type HealedPodsOptions } from './healed-pods.ts';
 import type { MovesUnderWay } from './moves-under-way.ts';
@@ -25,6 +25,8 @@ const LOOK_MS = 5_000;
 const BEHIND_MS = 1_000;
 /** The same where what was judged is old by now, as the host took long (ms): caches show what was done. */
 const AGAIN_MS = 100;
+/** By then caches show what was given back (ms). */
+const SHOWN_MS = 5_000;
 /** Time before a pod that was given back may be moved again (ms). */
 const RETRY_MS = 300_000;
 
@@ -57,6 +59,10 @@ export class ReleasedPods {
   readonly #tries: EndTries;
   readonly #room: RoomForOthers;
   readonly #judge: ReleaseJudge;
+  /** By key of a ReplicaSet, what failed in a look after which others had their turns at once: it is thrown when all had. */
+  readonly #failed = new Map<string, unknown>();
+  /** By key of a ReplicaSet, when it was given one back last (monotonic ms). */
+  readonly #gaveBackAt = new Map<string, number>();
 
   constructor(options: ReleasedPodsOptions) {
     this.#o = options;
@@ -74,6 +80,8 @@ export class ReleasedPods {
       this.#judge.forgetTimes(setKey);
       this.#room.forget(setKey);
       this.#tries.forget(setKey);
+      this.#failed.delete(setKey);
+      this.#gaveBackAt.delete(setKey);
       return undefined;
     }
     // While the host cannot be followed, one that was seen to be Ready may not be any more.
@@ -95,13 +103,19 @@ export class ReleasedPods {
     const failed = (error: unknown): number => failures.push(error);
     const ends = nobodys.map((one) => ({
       pods: [one.pod],
-      take: async () => {
-        await this.#endIfNobodys(one, setKey, signal).catch(failed);
+      take: async (judgement: Judgement) => {
+        await this.#endIfNobodys({ one, setKey, judgement }, signal).catch(failed);
       },
     }));
     const judged = isDue ? await this.#due(setKey, failed, signal) : NOTHING_DUE;
     const mayBeLeft = await this.#tries.take(setKey, [...ends, ...judged.turns], signal);
-    if (failures.length > 0) throw failures[0];
+    const [failure = this.#failed.get(setKey)] = failures;
+    const isHeard = failures.every((one) => evictionRefusal(one) !== 'unheard');
+    if (failure !== undefined && mayBeLeft && isHeard) this.#failed.set(setKey, failure);
+    else {
+      this.#failed.delete(setKey);
+      if (failure !== undefined) throw failure;
+    }
     return { requeueAfterMs: mayBeLeft ? AGAIN_MS : judged.isBehind ? BEHIND_MS : LOOK_MS };
   }
 
@@ -140,24 +154,27 @@ export class ReleasedPods {
     const turns = ends
       .filter((step) => !isForRoom(step))
       .map((step): Turn => {
-        const take = async (): Promise<void> => {
-          const became = await this.#carryOut(step, setKey, signal).catch((error: unknown) => {
+        const take = async (judgement: Judgement): Promise<void> => {
+          const became = await this.#carryOut({ step, setKey, judgement }, signal).catch((error: unknown) => {
             failed(error);
             return step.kind !== 'evict' && mayBeDone(error) ? 'givenBack' : undefined;
           });
           // The ReplicaSet lacks one less.
-          if (became === 'givenBack') mayGo -= 1;
+          if (became !== 'givenBack') return;
+          mayGo -= 1;
+          this.#gaveBackAt.set(setKey, this.#o.monotonic());
         };
         return { pods: [step.pod], take };
       });
     const forRoom = ends.filter(isForRoom);
-    const tryOne = async (step: RoomStep, comeBefore: number): Promise<MadeRoom> =>
-      await this.#goForOthers(step, comeBefore, setKey, signal);
-    if (forRoom.length > 0) {
-      turns.push({
-        pods: forRoom.map(({ pod }) => pod),
-        take: async (goesOn) => await this.#room.make(setKey, forRoom, { ...room, mayGo }, tryOne, failed, goesOn),
-      });
+    const isShown = this.#o.monotonic() - (this.#gaveBackAt.get(setKey) ?? -Infinity) >= SHOWN_MS;
+    if (forRoom.length > 0 && isShown) {
+      const take = async (judgement: Judgement): Promise<void> => {
+        const tryOne = async (step: RoomStep, comeBefore: number): Promise<MadeRoom> =>
+          await this.#goForOthers({ step, setKey, judgement }, comeBefore, signal);
+        await this.#room.make(setKey, forRoom, { ...room, mayGo }, tryOne, failed, judgement.goesOn);
+      };
+      turns.push({ pods: forRoom.map(({ pod }) => pod), isLast: true, take });
     }
     return { turns, isBehind: live !== undefined && live.ready < readyOf(placed.ofController(setKey)) };
   }
@@ -189,15 +206,20 @@ export class ReleasedPods {
   }
 
   /** One that was given back and that its ReplicaSet did not adopt. When that is gone by now, nobody else would end the pod. */
-  async #endIfNobodys(one: Unadopted, setKey: string, signal: AbortSignal): Promise<void> {
+  async #endIfNobodys(
+    { one, setKey, judgement }: { one: Unadopted; setKey: string; judgement: Judgement },
+    signal: AbortSignal,
+  ): Promise<void> {
     const { releases } = this.#o;
     const { pod, replicaSet } = one;
+    const what = { setKey, step: endOf(one), judgement };
     const read = async (): Promise<Pod | undefined> => {
       const live = await this.#readNobodys(one, setKey, signal);
       if (live === undefined) releases.forget(pod);
       return live;
     };
-    await this.#tries.attempt(setKey, endOf(one), read, async (live) => {
+    await this.#tries.attempt(what, read, async (live, begins) => {
+      begins();
       await this.#evict(live, { replicaSet, uid: splitKey(setKey).name }, 'Gone', signal);
       releases.forget(pod);
     });
@@ -213,31 +235,37 @@ export class ReleasedPods {
   }
 
   /** It goes so that others come, of which so many do in the room of those before it. */
-  async #goForOthers(step: RoomStep, comeBefore: number, setKey: string, signal: AbortSignal): Promise<MadeRoom> {
-    return await this.#tryOn(step, setKey, signal, async (live, released) => {
+  async #goForOthers(what: End<RoomStep>, comeBefore: number, signal: AbortSignal): Promise<MadeRoom> {
+    const { step } = what;
+    return await this.#tryOn(what, signal, async ({ live, released }, begins) => {
       if (this.#judge.whyItStaysLost(live, this.#o.placed.rulesOf(asOwned(live))) !== undefined) return undefined;
       const noPlace = this.#whyNoPlace(live, comeBefore);
       if (noPlace !== undefined) {
         this.#report.stays(step, noPlace, 'noPlace');
         return 'noPlace';
       }
+      begins();
       await this.#evict(live, released, step.why, signal);
       return 'went';
     });
   }
 
   /** @returns whether its ReplicaSet has it again */
-  async #carryOut(step: EndStep, setKey: string, signal: AbortSignal): Promise<'givenBack' | undefined> {
-    return await this.#tryOn(step, setKey, signal, async (live, released) => {
+  async #carryOut(what: End, signal: AbortSignal): Promise<'givenBack' | undefined> {
+    const { step } = what;
+    return await this.#tryOn(what, signal, async ({ live, released }, begins) => {
       if (step.kind === 'choose') {
-        const chosen = await this.#healed.choose(step, live, released, signal);
+        const chosen = await this.#healed.choose(step, live, released, begins, signal);
         if (chosen === 'stays') {
           this.#report.kept(live, released.replicaSet, step.instead);
           return 'givenBack';
         }
-        if (chosen !== undefined) await this.#evict(live, released, chosen, signal);
+        if (chosen === undefined) return undefined;
+        begins();
+        await this.#evict(live, released, chosen, signal);
         return undefined;
       }
+      begins();
       if (step.kind === 'giveBack') {
         await this.#giveBack(live, released, step.why, signal);
         return 'givenBack';
@@ -251,13 +279,11 @@ export class ReleasedPods {
   }
 
   async #tryOn<T>(
-    step: EndStep,
-    setKey: string,
+    what: End,
     signal: AbortSignal,
-    write: (live: Pod, released: Released) => Promise<T>,
+    write: (found: ReadPod, begins: () => void) => Promise<T>,
   ): Promise<T | undefined> {
-    const read = async (): Promise<ReadPod | undefined> => await this.#readPod(step, signal);
-    return await this.#tries.attempt(setKey, step, read, async ({ live, released }) => await write(live, released));
+    return await this.#tries.attempt(what, async () => await this.#readPod(what.step, signal), write);
   }
 
   /** The pod past the caches; undefined: these will catch up. */
@@ -320,6 +346,12 @@ function endOf({ pod }: Unadopted): EndStep {
 /** The host does not do it, as far as is known for as long as nobody changes anything. */
 function isRefusal(error: unknown): boolean {
   return !['changed', 'fails', 'unheard'].includes(evictionRefusal(error));
+}
+
+interface End<S extends EndStep = EndStep> {
+  readonly step: S;
+  readonly setKey: string;
+  readonly judgement: Judgement;
 }
 
 interface ReadPod {

@@ -24,6 +24,8 @@ export class RoomForOthers {
   readonly #left: RoomLeft;
   /** By key of a ReplicaSet for which none could make room, until when that is not tried again, in monotonic ms. */
   readonly #restsUntil = new Map<string, number>();
+  /** By key of a ReplicaSet, how many were tried in vain since one went, or since it rested. */
+  readonly #inVain = new Map<string, number>();
   /** By UID of a pod that did not go, as far as is known, when it was tried last. */
   readonly #tried = new Map<string, Tried>();
 
@@ -54,7 +56,6 @@ export class RoomForOthers {
     const inTurn = this.#inTurn(steps);
     let mayGoYet = mayGo - (steps.length - inTurn.length);
     let mayRest = inTurn.length > 0;
-    let inVain = 0;
     for (const step of inTurn) {
       if (!goesOn() || mayGoYet <= 0) return;
       const became = await tryOne(step, open + mayGo - mayGoYet).catch((error: unknown) => {
@@ -63,12 +64,21 @@ export class RoomForOthers {
         return mayBeDone(error) ? 'unheard' : undefined;
       });
       if (became === 'noPlace') break;
-      if (became === 'went') mayRest = false;
-      else this.#tried.set(uidOf(step), { at: this.#monotonic(), isUnheard: became === 'unheard' });
+      if (became === 'went') {
+        mayRest = false;
+        this.#inVain.delete(setKey);
+      } else this.#tried.set(uidOf(step), { at: this.#monotonic(), isUnheard: became === 'unheard' });
       if (became !== undefined) mayGoYet -= 1;
-      else if ((inVain += 1) === IN_VAIN) break;
+      else if (this.#triedInVain(setKey) === IN_VAIN) break;
     }
+    this.#inVain.delete(setKey);
     if (mayRest) this.#restsUntil.set(setKey, this.#monotonic() + NO_ROOM_MS);
+  }
+
+  #triedInVain(setKey: string): number {
+    const times = (this.#inVain.get(setKey) ?? 0) + 1;
+    this.#inVain.set(setKey, times);
+    return times;
   }
 
   /** One that may have gone has no turn until caches must show whether it did. */
@@ -89,6 +99,7 @@ export class RoomForOthers {
   /** None of its pods is released. */
   forget(setKey: string): void {
     this.#left.forget(setKey);
+    this.#inVain.delete(setKey);
   }
 
   /** What kept others from coming is over, or not known any more. */

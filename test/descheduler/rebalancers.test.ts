@@ -631,6 +631,14 @@ describe('a dry run', () => {
     expect(moves()).toHaveLength(2);
   });
 
+  test('that the configuration asked for counts no more when it does not', async () => {
+    allDry = true;
+    await answered({});
+    allDry = false;
+    await look();
+    expect(moved).toEqual(['Rebalance away']);
+  });
+
   test('that is edited to be made in earnest is made', async () => {
     await answered();
     api.edit(`${PATH}/now`, { metadata: { generation: 2 }, spec: { dryRun: false } });

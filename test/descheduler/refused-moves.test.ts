@@ -183,6 +183,24 @@ test('many pods that a policy denies leave the others of their workload their tu
   expect(turns()).toEqual([...many, ...many.slice(0, 2)]);
 });
 
+test('a pod by itself that the host takes long to refuse rests for twenty times as long', async () => {
+  const { mover, view } = room.process;
+  room.api.edit(`/api/v1/namespaces/shop/pods/${first()}`, { metadata: { ownerReferences: null } });
+  const it = () => view.pods.get(`shop/${first()}`);
+  await room.seen('it is by itself', () => it()?.metadata.ownerReferences === undefined);
+  room.api.fault = (request) => {
+    if (!itsEviction(request)) return undefined;
+    room.now += 10_000;
+    return WEBHOOK_DOWN;
+  };
+  const pod = it();
+  if (pod === undefined) throw new Error('it is gone');
+  const told = { cause: 'its gang waited', outcome: 'there', stays: 'it stays' };
+  const wanted = { strategy: 'GangTimedOut', pod, from: 'east', recheck: () => undefined, leavesAnyway: true } as const;
+  expect(await mover.move({ ...wanted, ...told }, new AbortController().signal)).toBe('workloadHeld');
+  expect(mover.restMs(pod)).toBeGreaterThanOrEqual(200_000);
+});
+
 test('pods of one workload that the host takes long to refuse take their time from no others', async () => {
   room.api.fault = ({ path }) => {
     if (!web.some((name) => path.endsWith(`/${name}/eviction`))) return undefined;

@@ -99,6 +99,45 @@ describe('of one ReplicaSet', () => {
     expect(room.evictions()).toHaveLength(1);
   });
 
+  test('one stays about which the host took long to say what it is, and goes by a judgement of then', async () => {
+    const [name = ''] = await unwanted(1);
+    room.api.fault = ({ method, path }) => {
+      if (method === 'GET' && path.endsWith(`/pods/${name}`)) room.now += 6_000;
+      return undefined;
+    };
+    await look();
+    expect(room.evictions()).toEqual([]);
+    room.api.fault = undefined;
+    await look();
+    expect(room.evictions()).toEqual([name]);
+  });
+
+  test('many that are denied quickly are tried once in five seconds, however many they are', async () => {
+    const names = await unwanted(45);
+    slow(25, DENIED_BY_WEBHOOK);
+    const began = room.now;
+    while (room.now - began < 60_000) room.now += await look();
+    expect(new Set(room.evictions()).size).toBe(names.length);
+    expect(room.evictions().length).toBeLessThanOrEqual(names.length * 12);
+  });
+
+  test('those that fail, in however many looks, keep the others waiting for none of the pauses after a failure', async () => {
+    const names = await unwanted(22);
+    const bad = new Set(names.slice(0, 20));
+    slow(200, WEBHOOK_DOWN, (name) => bad.has(name));
+    const began = room.now;
+    const results: (number | undefined)[] = [];
+    const have = (): boolean => names.every((name) => room.evictions().includes(name));
+    while (!have() && results.length < 20) {
+      const result = await ends.bringUpToDate(ownerKeyOf(set), new AbortController().signal).catch(() => undefined);
+      results.push(result?.requeueAfterMs);
+      if (!have()) room.now += result?.requeueAfterMs ?? 60_000;
+    }
+    expect(room.now - began).toBeLessThan(10_000);
+    // What failed is thrown all the same.
+    expect(results.at(-1)).toBeUndefined();
+  });
+
   test('those go one after the other that the host is slow to end, each by a judgement of its own', async () => {
     const names = await unwanted(4);
     slow(2_000, undefined);

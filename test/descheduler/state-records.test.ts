@@ -111,6 +111,20 @@ describe('a pod whose policy hands on what it shows', () => {
     expect(preserved()).toHaveLength(1);
   });
 
+  test('stays when people have stopped all moves by the time that it is written', async () => {
+    remember();
+    await run({ podIP: '10.1.2.3' });
+    room.api.fault = ({ method, path }) => {
+      if (method !== 'PATCH' || !path.startsWith(RECORD)) return undefined;
+      room.now += 10_000;
+      room.stopMoves('INC-7');
+      return undefined;
+    };
+    await look();
+    expect(preserved()).toHaveLength(1);
+    expect(room.evictions()).toEqual([]);
+  });
+
   test('keeps no other in the member while the host does not answer about it, whatever its priority, and says so', async () => {
     remember();
     const [name = ''] = await run({ podIP: '10.1.2.3' });

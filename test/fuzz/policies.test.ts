@@ -139,7 +139,7 @@ describe('what people write', () => {
     const deletedIn = deletedInMs(parsed.rebalancer, Date.now());
     expect(deletedIn === undefined || deletedIn >= 0).toBe(true);
     expect(
-      rebalanceStatus(parsed.rebalancer, [...resultsOf(parsed.rebalancer)], { now: 0, isDry: false })
+      rebalanceStatus(parsed.rebalancer, [...resultsOf(parsed.rebalancer, false)], { now: 0, isDry: false })
         .observedGeneration,
     ).toBe(1);
   });
