@@ -101,8 +101,9 @@ export class PreemptingScheduler {
       if (node !== undefined) this.#bind(waiting, pod, node);
       return;
     }
-    this.#failed(waiting);
-    if (found.isFailure !== true) {
+    const isFailure = found.isFailure === true;
+    this.#failed(waiting, isFailure ? NO_ANSWER : NO_NODE);
+    if (!isFailure) {
       await this.#evictions.preempt(pod, found.mayBeFreed, () => this.#pending(waiting) !== undefined);
     }
     this.#wait(waiting, 8_000);
@@ -158,18 +159,20 @@ export class PreemptingScheduler {
     });
   }
 
-  /** A failure that is word for word the one before is not written. */
-  #failed(waiting: Waiting): void {
+  /** A failure that is word for word the one before is not written. That nobody answered is another one than that no node fits. */
+  #failed(waiting: Waiting, failure: { reason: string; message: string }): void {
     const conditions = asPod(this.#pending(waiting) ?? NO_POD).status?.conditions ?? [];
     const before = conditions.find(({ type }) => type === 'PodScheduled');
-    if (before?.reason === 'Unschedulable') return;
+    if (before?.reason === failure.reason) return;
     const at = before?.lastTransitionTime ?? new Date().toISOString().replace(/\.\d+/, '');
-    const now = { type: 'PodScheduled', status: 'False', reason: 'Unschedulable', message: 'no node fits' };
+    const now = { type: 'PodScheduled', status: 'False', ...failure };
     const others = conditions.filter(({ type }) => type !== 'PodScheduled');
     const status = { conditions: [...others, { ...now, lastTransitionTime: at }] as JsonObject[] };
     this.#host.patch('scheduler', `${waiting.path}/status`, { status });
   }
 }
 
+const NO_NODE = { reason: 'Unschedulable', message: 'no node fits' };
+const NO_ANSWER = { reason: 'SchedulerError', message: 'the extender did not answer' };
 const NOTHING: Found = { nodes: [], mayBeFreed: new Set() };
 const NO_POD = { metadata: { name: '', uid: '', resourceVersion: '' } } as SimObject;
