@@ -60,7 +60,7 @@ export const WRONG_REBALANCERS: readonly WrongRebalancer[] = [
     what: 'a dry run in words',
     wrong: { dryRun: 'yes' },
     field: 'spec.dryRun',
-    refusal: 'spec.dryRun: Invalid value: spec.dryRun in body must be of type boolean',
+    refusal: 'spec.dryRun: Invalid value: "string": spec.dryRun in body must be of type boolean',
   },
   {
     what: 'a time below zero',
