@@ -69,12 +69,12 @@ export class EndTries {
     const before = new Map((this.#left.get(setKey) ?? []).map((uid, index) => [uid, index]));
     const place = ({ pods, isLast }: Turn): number =>
       isLast === true
-        ? Infinity
+        ? before.size + 1
         : pods.reduce((first, pod) => Math.min(first, before.get(uidOf(pod)) ?? Infinity), before.size);
     const rests = (pod: Pod): boolean =>
       before.size > 0 && judgedAt - (this.#refusedAt.get(uidOf(pod)) ?? -Infinity) < REFUSED_MS;
     const due = turns.filter(({ pods, isLast }) => isLast === true || !pods.every(rests));
-    const left = due.toSorted((a, b) => (place(a) === place(b) ? 0 : place(a) - place(b)));
+    const left = due.toSorted((a, b) => place(a) - place(b));
     while (left.length > 0 && judgement.goesOn()) await left.shift()?.take(judgement);
     this.#left.set(
       setKey,

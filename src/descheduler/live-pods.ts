@@ -1,7 +1,8 @@
 import { LRUCache } from 'lru-cache';
 import type { KubeClient } from '../kube/client.ts';
 import type { Pod } from '../kube/core-v1.ts';
-import { isNotFound, isRightMissing } from '../kube/errors.ts';
+import { isRightMissing } from '../kube/errors.ts';
+import { ifThere } from '../kube/if-there.ts';
 import { atMost } from '../kube/lru-limit.ts';
 import { PODS } from '../kube/resource.ts';
 import { get } from '../kube/verbs.ts';
@@ -54,16 +55,12 @@ export class LivePods {
   async readNow({ metadata }: Pod, signal: AbortSignal): Promise<{ live: Pod } | { stays: 'notWanted' | Held }> {
     const { namespace = '', name, uid } = metadata;
     try {
-      const live = await get<Pod>(this.#host, PODS, { namespace, name }, { signal });
-      const isIt = live.metadata.uid === uid && live.metadata.deletionTimestamp === undefined;
-      if (isIt) return { live };
+      const live = await ifThere(get<Pod>(this.#host, PODS, { namespace, name }, { signal }));
+      const isIt = live?.metadata.uid === uid && live?.metadata.deletionTimestamp === undefined;
+      if (live !== undefined && isIt) return { live };
       this.#gone.set(uid ?? '', true);
       return { stays: 'notWanted' };
     } catch (error) {
-      if (isNotFound(error)) {
-        this.#gone.set(uid ?? '', true);
-        return { stays: 'notWanted' };
-      }
       if (isRightMissing(error)) {
         this.#rights.note(namespace, error);
         return { stays: this.#rights.held(namespace) };

@@ -27,7 +27,7 @@ import { rebalanceMove } from './rebalance-move.ts';
 import { rehearse } from './rebalance-rehearsal.ts';
 import { rebalanceStatus, rehearsalInWords, resultsOf } from './rebalance-status.ts';
 import { whyNotMoved } from './replaceable.ts';
-import type { Recheck } from './wanted-move.ts';
+import type { Held, Recheck } from './wanted-move.ts';
 
 /** Between two looks at workloads that are being rebalanced, in ms. */
 const LOOK_MS = 2_000;
@@ -214,11 +214,6 @@ export class Rebalancers {
   /** Says which pods would be moved, and moves none. */
   async #rehearse({ metadata, spec }: WorkloadRebalancer, pods: readonly Pod[], signal: AbortSignal): Promise<Found> {
     const { placed, mover } = this.#o;
-    const recheck = (live: Pod): Recheck => {
-      const own = whyNotMoved(live);
-      return own === undefined ? undefined : { why: own };
-    };
-    const isOrdered = async (): Promise<boolean> => await Promise.resolve(true);
     const most = movesListed(spec.workloads.length);
     const found = await rehearse(
       pods,
@@ -226,7 +221,7 @@ export class Rebalancers {
         placed,
         mover,
         most,
-        whyHeld: (one) => mover.whyHeldNow(rebalanceMove(one, metadata.name, { recheck, isOrdered })),
+        whyHeld: (one) => mover.whyHeldNow(rebalanceMove(one, metadata.name, { recheck: heldByItself })),
       },
       signal,
     );
@@ -256,9 +251,8 @@ export class Rebalancers {
     const notFollowed = this.#whyNotFollowed();
     if (notFollowed !== undefined) return { why: notFollowed, ofWorkload: true };
     if (placed.member(from)?.silent !== undefined || placed.betterPlace(live, from) === undefined) return 'notWanted';
-    // Of Jobs, too: somebody named this one.
-    const own = whyNotMoved(live);
-    if (own !== undefined) return { why: own };
+    const own = heldByItself(live);
+    if (own !== undefined) return own;
     // One is on its way, or does not run well: it will be looked at again.
     return this.#areAllWell(this.#podsOf(workloadKey)) ? undefined : 'notWanted';
   }
@@ -284,4 +278,10 @@ export class Rebalancers {
     sights.set(index, sight);
     return sight;
   }
+}
+
+/** Of Jobs, too: somebody named this one. */
+function heldByItself(live: Pod): Held | undefined {
+  const why = whyNotMoved(live);
+  return why === undefined ? undefined : { why };
 }

@@ -101,13 +101,17 @@ export class ReleasedPods {
     // One that cannot be ended keeps none of the others.
     const failures: unknown[] = [];
     const failed = (error: unknown): number => failures.push(error);
+    const nothing = (error: unknown): Judged => {
+      failed(error);
+      return NOTHING_DUE;
+    };
     const ends = nobodys.map((one) => ({
       pods: [one.pod],
       take: async (judgement: Judgement) => {
         await this.#endIfNobodys({ one, setKey, judgement }, signal).catch(failed);
       },
     }));
-    const judged = isDue ? await this.#due(setKey, failed, signal) : NOTHING_DUE;
+    const judged = isDue ? await this.#due(setKey, failed, signal).catch(nothing) : NOTHING_DUE;
     const mayBeLeft = await this.#tries.take(setKey, [...ends, ...judged.turns], signal);
     const [failure = this.#failed.get(setKey)] = failures;
     const isHeard = failures.every((one) => evictionRefusal(one) !== 'unheard');
@@ -144,10 +148,8 @@ export class ReleasedPods {
     const { placed, releases } = this.#o;
     const [first] = releases.of(setKey);
     if (first === undefined) return NOTHING_DUE;
-    const reading = this.#read(first, releasedFrom(first)?.replicaSet ?? '', setKey, signal);
-    const found = await reading.then((live) => ({ live })).catch(failed);
-    if (typeof found !== 'object' || placed.problem !== undefined) return NOTHING_DUE;
-    const { live } = found;
+    const live = await this.#read(first, releasedFrom(first)?.replicaSet ?? '', setKey, signal);
+    if (placed.problem !== undefined) return NOTHING_DUE;
     const { steps, room } = this.#judge.steps(setKey, live);
     const ends = steps.filter(isEnd);
     let { mayGo } = room;
