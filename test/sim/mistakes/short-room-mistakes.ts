@@ -93,7 +93,7 @@ export const SHORT_ROOM_MISTAKES: readonly Mistake[] = [
   },
   {
     name: 'forget-what-the-host-counts',
-    seed: 6762,
+    seed: 3448,
     theme: 'nominated',
     edits: [{ file: 'capacity/host-count.ts', from: 'if (more.size === 0) return request;', to: 'return request;' }],
   },
