@@ -51,7 +51,10 @@ test('a virtual node whose pool is gone from the spec keeps its pods over a rest
   await topology.spillway.process.stop('SIGKILL');
   topology.spillway.process.restart();
   await waitReady(topology.spillway);
-  expect(await kubectl(host, ['get', 'node', 'east'])).toMatch(/Ready,SchedulingDisabled/);
+  // The program may have been killed between the condition and the Node.
+  await until('it is cordoned', async () =>
+    /\sReady,SchedulingDisabled\s/.test(await kubectl(host, ['get', 'node', 'east'])),
+  );
   // It works: what its pods do in the member is seen, and one that is deleted ends there.
   const [victim] = await running(host);
   await kubectl(host, ['delete', 'pod', victim?.metadata.name ?? '', '-n', namespace]);
