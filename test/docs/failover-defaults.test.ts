@@ -7,8 +7,8 @@ import { KINDS } from '../../src/api/kinds.ts';
 import { displacedAfterMs } from '../../src/descheduler/displaced-rules.ts';
 import { durationInWords } from '../../src/placement/duration.ts';
 
-const PAGE = readFileSync('docs/concepts/failover.md', 'utf8');
-const SECTION = PAGE.split('\n## What holds when nothing is said\n')[1]?.split('\n## ')[0] ?? '';
+const CONCEPT = readFileSync('docs/concepts/failover.md', 'utf8');
+const PAGE = readFileSync('docs/reference/failover-defaults.md', 'utf8');
 const CONFIGURATION = 'configuration';
 
 /** A field that may be left out, and what holds then. */
@@ -98,13 +98,13 @@ interface Row extends Knob {
   why: string;
 }
 
-/** Of the table at the end. */
-const AT_THE_END: readonly Row[] = [
-  ...SECTION.matchAll(/^\| (\w+) \| `([\w.]+)` \| ([^|]+) \| ([^|]+) \|$/gm),
+/** Of the page of defaults. */
+const ON_PAGE: readonly Row[] = [
+  ...PAGE.matchAll(/^\| (\w+) \| `([\w.]+)` \| ([^|]+) \| ([^|]+) \|$/gm),
 ].map(([, of = '', field = '', value = '', why = '']) => ({ of, field, value, why }));
 
-/** Of those of single parts of `failover`, which say more beside a default and beside the choices that there are. */
-const AT_FIELDS: readonly Row[] = [...PAGE.matchAll(/^\| field \| default \| why \|\n\|[-|]+\|\n((?:\|.*\n)+)/gm)]
+/** Of those of single parts of `failover`, in failover.md, which say more beside a default and beside the choices that there are. */
+const AT_FIELDS: readonly Row[] = [...CONCEPT.matchAll(/^\| field \| default \| why \|\n\|[-|]+\|\n((?:\|.*\n)+)/gm)]
   .flatMap(([, rows = '']) => [...rows.matchAll(/^\| `([\w.]+)[^|]*\| ([^|]+) \| ([^|]+) \|$/gm)])
   .map(([, field = '', value = '', why = '']) => ({
     of: 'PlacementPolicy',
@@ -112,11 +112,11 @@ const AT_FIELDS: readonly Row[] = [...PAGE.matchAll(/^\| field \| default \| why
     value: (value.split(/[,:;] /)[0] ?? '').replaceAll('`', ''),
     why,
   }));
-const ROWS = [...AT_THE_END, ...AT_FIELDS];
+const ROWS = [...ON_PAGE, ...AT_FIELDS];
 
 const named = ({ of, field }: Pick<Knob, 'of' | 'field'>): string => `${of} ${field}`;
 
-describe('failover.md', () => {
+describe('failover-defaults.md', () => {
   it.each(KNOBS)('says of $of $field that it is $value when nothing is said, once, and why', (knob) => {
     const rows = ROWS.filter((row) => named(row) === named(knob));
     expect(rows.map(({ value }) => value)).toEqual([knob.value]);
@@ -131,7 +131,7 @@ describe('failover.md', () => {
   });
 
   it('gives the reasons of the configuration as its page does', () => {
-    const reasons = AT_THE_END.filter(({ of }) => of === CONFIGURATION).map(({ field, why }) => [field, why]);
+    const reasons = ON_PAGE.filter(({ of }) => of === CONFIGURATION).map(({ field, why }) => [field, why]);
     expect(reasons).toEqual(reasons.map(([field = '']) => [field, REASONS[field]?.why]));
   });
 
@@ -147,6 +147,6 @@ describe('failover.md', () => {
 
   it('says how long after an edit Eager acts', () => {
     const afterMs = displacedAfterMs({ activation: 'Eager' }).get('PolicyChanged') ?? 0;
-    expect(SECTION).toContain(`With \`Eager\` it counts after ${durationInWords(afterMs).replace('s', ' s')}`);
+    expect(PAGE).toContain(`With \`Eager\` it counts after ${durationInWords(afterMs).replace('s', ' s')}`);
   });
 });

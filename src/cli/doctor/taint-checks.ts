@@ -40,7 +40,7 @@ export function nothingIsDrained(nodes: readonly Node[]): Finding[] {
       'virtual nodes',
       `${name} is to be emptied (taint ${DRAIN_TAINT}): it takes no new pods, and those that are there are moved where they fit elsewhere`,
       `kubectl taint node ${name} ${DRAIN_TAINT}-, when that is over`,
-      'concepts/failover.md#a-virtual-node-that-is-to-be-emptied',
+      'concepts/failover.md#draining-a-virtual-node',
     ),
   );
 }

@@ -55,7 +55,7 @@ function refusedStep(facts: PodFacts, { since, message }: RefusedEnd): Step {
     state: 'waits',
     says: [...moved(facts), stays].join(' '),
     help: `take away what is against it, as it is tried again by itself; or kubectl delete pod ${name} -n ${namespace}, which asks no disruption budget`,
-    page: `${PAGE}#another-one-first`,
+    page: `${PAGE}#replacement-first`,
   };
 }
 
