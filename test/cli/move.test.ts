@@ -116,8 +116,10 @@ describe('the verb', () => {
   const answer = (status: 'True' | 'False', more: object = {}): void => {
     const conditions = [{ type: 'Fits', status, reason: 'x', message: 'deployment/web: no room' }];
     const workloads = [entry(status === 'True' ? {} : { reason: 'DoesNotFit', message: 'no room' })];
+    const others = new Set(stored());
     timer = setInterval(() => {
-      for (const key of stored()) api.edit(key, { status: { conditions, workloads, ...more } });
+      for (const key of stored().filter((one) => !others.has(one)))
+        api.edit(key, { status: { conditions, workloads, ...more } });
     }, 20);
   };
 
@@ -234,8 +236,10 @@ describe('the verb', () => {
       { type: 'Fits', status: 'Unknown', reason: 'NotKnown', message: 'member b: its nodes are not known yet' },
       { type: 'Complete', status: 'False', reason: 'Progressing', message: missing },
     ];
+    const others = new Set(stored());
     timer = setInterval(() => {
-      for (const key of stored()) api.edit(key, { status: { conditions, workloads: [entry({ reason: 'NotKnown' })] } });
+      for (const key of stored().filter((one) => !others.has(one)))
+        api.edit(key, { status: { conditions, workloads: [entry({ reason: 'NotKnown' })] } });
     }, 20);
     await move('deploy/web', '--from', 'a', '--timeout', '1');
     expect(terminal.notes.join('\n')).toMatch(/it is judged: not within 1 s\nreason: it is not known yet .*member b/);
@@ -249,8 +253,10 @@ describe('the verb', () => {
       { type: 'Fits', status: 'Unknown', reason: 'NotKnown', message: '' },
       { type: 'Complete', status: 'False', reason: 'Suspended', message },
     ];
+    const others = new Set(stored());
     timer = setInterval(() => {
-      for (const key of stored()) api.edit(key, { status: { conditions, workloads: [] } });
+      for (const key of stored().filter((one) => !others.has(one)))
+        api.edit(key, { status: { conditions, workloads: [] } });
     }, 20);
     await move('deploy/web', '--from', 'a', '--timeout', '1');
     const notes = terminal.notes.join('\n');
@@ -279,8 +285,10 @@ describe('the verb', () => {
       { type: 'Fits', status: 'Unknown', reason: 'MovedTooOften', message: '' },
       { type: 'Complete', status: 'False', reason: 'Progressing', message: 'it waits: again at 22:57 UTC' },
     ];
+    const others = new Set(stored());
     timer = setInterval(() => {
-      for (const key of stored()) api.edit(key, { status: { conditions, workloads: [] } });
+      for (const key of stored().filter((one) => !others.has(one)))
+        api.edit(key, { status: { conditions, workloads: [] } });
     }, 20);
     await move('deploy/web', '--from', 'a', '--timeout', '1');
     const notes = terminal.notes.join('\n');
