@@ -1,8 +1,5 @@
-import type { Logger } from 'pino';
 import { parseWorkloadRebalancer, WORKLOAD_REBALANCERS, type WorkloadRebalancer } from '../api/workload-rebalancer.ts';
-import type { KubeClient } from '../kube/client.ts';
 import type { Pod } from '../kube/core-v1.ts';
-import type { EventRecorder } from '../kube/event-recorder.ts';
 import { controllerKeyOf } from '../kube/owner-references.ts';
 import type { InformerMetrics } from '../kube/informer-metrics.ts';
 import { Informer } from '../kube/informer.ts';
@@ -18,8 +15,8 @@ import { MemberPods } from './member-pods.ts';
 import { Migrations } from './migrations.ts';
 import { MoveRecords, RECORD_MS } from './move-records.ts';
 import { Mover } from './mover.ts';
-import type { MovesMetrics } from './moves-metrics.ts';
 import type { MovesStop } from './moves-stop.ts';
+import type { MovingOptions } from './moving-options.ts';
 import { membersAtOnce, Pacer } from './pacer.ts';
 import type { MoveRates } from './pacer.ts';
 import type { PlacedPods } from '../placement/placed-pods.ts';
@@ -32,26 +29,14 @@ import { ToldPause } from './told-pause.ts';
 import { ToldStop } from './told-stop.ts';
 import { UnhealthyPods } from './unhealthy-pods.ts';
 
-export interface DeschedulerOptions {
-  host: KubeClient;
+export interface DeschedulerOptions extends MovingOptions {
   placed: PlacedPods;
   stop: Pick<MovesStop, 'why' | 'said' | 'uid' | 'on'>;
   /** Of the Lease. */
   namespace: string;
   rates: MoveRates;
-  /** Most moves per pod of a workload within an hour. */
-  perPodPerHour: number;
-  /** Only report moves in Events, logs and metrics; move nothing. */
-  dryRun: boolean;
-  events: Pick<EventRecorder, 'record'>;
-  metrics: MovesMetrics;
   informerMetrics?: InformerMetrics | undefined;
   queueMetrics?: WorkQueueMetrics | undefined;
-  logger: Logger;
-  /** Wall clock in ms, to compare with times that pods carry. */
-  clock: () => number;
-  /** In ms. */
-  monotonic: () => number;
 }
 
 /** Delay before a changed workload is checked, so that many pod events cause one check (ms). */

@@ -2,9 +2,8 @@ import { LRUCache } from 'lru-cache';
 import { podSubject } from '../api/pod-subject.ts';
 import { cleanText } from '../kube/clean-text.ts';
 import type { Pod } from '../kube/core-v1.ts';
-import type { EventRecorder } from '../kube/event-recorder.ts';
 import { atMost } from '../kube/lru-limit.ts';
-import type { MovesMetrics } from './moves-metrics.ts';
+import type { MovingOptions } from './moving-options.ts';
 import { ToldCauses } from './told-causes.ts';
 import { STRATEGIES, type Strategy } from './strategies.ts';
 import type { WantedMove } from './wanted-move.ts';
@@ -15,12 +14,7 @@ const DETAILS_MS = 60_000;
 /** Of what is kept of a pod, in bytes: it stands in the status of what wants the pod elsewhere. */
 const LONGEST = 500;
 
-export interface HeldMovesOptions {
-  events: Pick<EventRecorder, 'record'>;
-  metrics: Pick<MovesMetrics, 'moves'>;
-  /** In ms. */
-  monotonic: () => number;
-}
+export type HeldMovesOptions = Pick<MovingOptions, 'events' | 'metrics' | 'monotonic'>;
 
 interface Kept {
   /** Without details. */

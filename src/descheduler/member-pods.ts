@@ -9,7 +9,7 @@ import { lostMembers } from '../placement/lost-members.ts';
 import { drainMove, isOnDrained, whyItStaysDrained } from './drain.ts';
 import { lostMove, replacedAfterMs, whyItStaysLost } from './member-lost.ts';
 import type { Mover } from './mover.ts';
-import type { MovesStop } from './moves-stop.ts';
+import type { MovingOptions } from './moving-options.ts';
 import { isOutOfService, outOfServiceMove, whyItStaysOutOfService, withWordsThatCount } from './out-of-service.ts';
 import type { MoveRules, PlacedMember, PlacedPods } from '../placement/placed-pods.ts';
 import { taintMove, taintsAgainst, whyItStaysTainted } from './taint-no-execute.ts';
@@ -22,11 +22,9 @@ const SHORTLY_MS = 2_500;
 /** Interval of rounds while nothing can be moved (ms). */
 const LOOK_MS = 5_000;
 
-export interface MemberPodsOptions {
+export interface MemberPodsOptions extends Pick<MovingOptions, 'stop'> {
   placed: Pick<PlacedPods, 'members' | 'member' | 'inMember' | 'clusterOf' | 'rulesOf'>;
   mover: Pick<Mover, 'asRead' | 'wasSent' | 'restMs' | 'turnOf' | 'inTurn' | 'keeps' | 'move'>;
-  /** Whether people let any move begin. */
-  stop: Pick<MovesStop, 'why'>;
   /** How long a pod has been there with a taint of that virtual node, or of the member as a whole (undefined), in ms. */
   taintedForMs: (pod: Pod, member: string, node: string | undefined, taint: Taint) => number;
   /** How long a member has been lost, in ms, whatever wall clocks say. */

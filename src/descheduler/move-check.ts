@@ -6,8 +6,8 @@ import type { PlacedPods, SurgingSet } from '../placement/placed-pods.ts';
 import { IdleControllers, type IdleControllersOptions } from './idle-controllers.ts';
 import type { LivePods } from './live-pods.ts';
 import type { MovesFuse } from './moves-fuse.ts';
-import type { MovesStop } from './moves-stop.ts';
 import type { MovesUnderWay } from './moves-under-way.ts';
+import type { MovingOptions } from './moving-options.ts';
 import { goesGracefully, staysByPolicy, waitsForHeal } from './purge-mode.ts';
 import { STRATEGIES } from './strategies.ts';
 import type { Held, WantedMove } from './wanted-move.ts';
@@ -20,7 +20,7 @@ const TAKEN_MS = 2_000;
 const STOPPED_MS = 5_000;
 export const NEVER = 'its policy says purgeMode: Never';
 
-export interface MoveCheckOptions {
+export interface MoveCheckOptions extends Pick<MovingOptions, 'stop' | 'monotonic'> {
   live: LivePods;
   underWay: MovesUnderWay;
   placed: IdleControllersOptions['placed'] &
@@ -28,11 +28,7 @@ export interface MoveCheckOptions {
       PlacedPods,
       'problem' | 'rulesOf' | 'whyRulesUnknown' | 'whyNotElsewhere' | 'surgingSetOf' | 'member' | 'ofWorkload'
     >;
-  /** Whether people let any move begin. */
-  stop: Pick<MovesStop, 'why'>;
   fuse: Pick<MovesFuse, 'tooOften'>;
-  /** In ms. */
-  monotonic: () => number;
 }
 
 /** A pod that may be moved now. `set`: the ReplicaSet that makes a replacement first; undefined: evict at once. */

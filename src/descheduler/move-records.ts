@@ -1,6 +1,5 @@
 import { LRUCache } from 'lru-cache';
 import { WORKLOAD_PLACEMENTS } from '../api/workload-placement.ts';
-import type { KubeClient } from '../kube/client.ts';
 import { cut } from '../kube/cut-text.ts';
 import { atMost } from '../kube/lru-limit.ts';
 import { patchStatusAsRead } from '../kube/patch-status.ts';
@@ -20,6 +19,7 @@ import {
 } from '../placement/moves.ts';
 import type { TypedObject } from '../placement/owner-chain.ts';
 import type { PlacedPods } from '../placement/placed-pods.ts';
+import type { MovingOptions } from './moving-options.ts';
 import type { Strategy } from './strategies.ts';
 
 /** Delay that batches the moves of one workload into one write (ms). */
@@ -31,13 +31,8 @@ const MADE_MS = 10_000;
 const REMEMBERED = 10_000;
 const MAX_MESSAGE = 1_000;
 
-export interface MoveRecordsOptions {
-  host: KubeClient;
+export interface MoveRecordsOptions extends Pick<MovingOptions, 'host' | 'clock' | 'monotonic'> {
   placed: Pick<PlacedPods, 'recordOf' | 'workloadByKey'>;
-  /** Wall clock in ms. */
-  clock: () => number;
-  /** In ms. */
-  monotonic: () => number;
 }
 
 /**

@@ -1,14 +1,12 @@
 import { LRUCache } from 'lru-cache';
-import type { Logger } from 'pino';
 import { podSubject } from '../api/pod-subject.ts';
-import type { EventRecorder } from '../kube/event-recorder.ts';
 import { subjectOf } from '../kube/event-subject.ts';
 import { atMost } from '../kube/lru-limit.ts';
 import { keyOf } from '../kube/object.ts';
 import { controllerOf } from '../kube/owner-references.ts';
 import type { PlacedPods } from '../placement/placed-pods.ts';
 import type { MoveRecords } from './move-records.ts';
-import type { MovesMetrics } from './moves-metrics.ts';
+import type { MovingOptions } from './moving-options.ts';
 import { STRATEGIES } from './strategies.ts';
 import type { WantedMove } from './wanted-move.ts';
 
@@ -16,14 +14,9 @@ import type { WantedMove } from './wanted-move.ts';
 const SAME_MS = 300_000;
 const REMEMBERED = 10_000;
 
-export interface MoveReportOptions {
+export interface MoveReportOptions extends Pick<MovingOptions, 'events' | 'metrics' | 'logger' | 'monotonic'> {
   placed: Pick<PlacedPods, 'rulesOf'>;
-  events: Pick<EventRecorder, 'record'>;
-  metrics: Pick<MovesMetrics, 'moves'>;
   records: Pick<MoveRecords, 'add'>;
-  logger: Logger;
-  /** In ms. */
-  monotonic: () => number;
 }
 
 /** Tells of moves: in Events, metrics, the log and the records of workloads. */

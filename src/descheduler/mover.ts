@@ -1,9 +1,6 @@
 import { LRUCache } from 'lru-cache';
-import type { Logger } from 'pino';
 import { releasedFrom } from '../api/released.ts';
-import type { KubeClient } from '../kube/client.ts';
 import type { Pod } from '../kube/core-v1.ts';
-import type { EventRecorder } from '../kube/event-recorder.ts';
 import { atMost } from '../kube/lru-limit.ts';
 import { controllerKeyOf } from '../kube/owner-references.ts';
 import { CAUGHT_UP_MS } from '../kube/reflector-timings.ts';
@@ -17,9 +14,8 @@ import { MoveCheck, type MoveCheckOptions, NEVER } from './move-check.ts';
 import type { MoveRecords } from './move-records.ts';
 import { MoveReport } from './move-report.ts';
 import { MovesFuse } from './moves-fuse.ts';
-import type { MovesMetrics } from './moves-metrics.ts';
-import type { MovesStop } from './moves-stop.ts';
 import { MovesUnderWay } from './moves-under-way.ts';
+import type { MovingOptions } from './moving-options.ts';
 import type { Pacer } from './pacer.ts';
 import { releasedAtOnce, staysByPolicy } from './purge-mode.ts';
 import { whyRehearsed } from './rehearsal.ts';
@@ -44,25 +40,11 @@ const REMEMBERED = 10_000;
 const GAVE_BACK =
   'it was given back to its ReplicaSet (Event ReleasedPodGivenBack), and is tried again within five minutes';
 
-export interface MoverOptions {
-  host: KubeClient;
+export interface MoverOptions extends MovingOptions {
   placed: MoveCheckOptions['placed'] & Pick<PlacedPods, 'clusterOf'>;
   pacer: Pacer;
-  /** Whether people let any move begin. */
-  stop: Pick<MovesStop, 'why'>;
   releases: Releases;
-  events: Pick<EventRecorder, 'record'>;
-  metrics: MovesMetrics;
   records: MoveRecords;
-  /** Most moves per pod of a workload within an hour. */
-  perPodPerHour: number;
-  /** Only report moves in Events, logs and metrics; move nothing. */
-  dryRun: boolean;
-  logger: Logger;
-  /** Wall clock in ms, to be written on objects. */
-  clock: () => number;
-  /** In ms. */
-  monotonic: () => number;
 }
 
 /** `notWanted`: no longer to be moved. `workloadHeld`, `controllerHeld`: held for a reason that applies to the whole workload, or to all pods of its controller, as far as they go by the same strategy, and are Ready, or not, as this one. */

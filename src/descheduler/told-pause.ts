@@ -1,23 +1,16 @@
-import type { Logger } from 'pino';
 import { MEMBER_CLUSTERS } from '../api/member-cluster.ts';
-import type { EventRecorder } from '../kube/event-recorder.ts';
 import { apiVersionOf } from '../kube/resource.ts';
 import type { HandlerResult } from '../kube/workqueue.ts';
 import { lostMembers } from '../placement/lost-members.ts';
 import type { PlacedPods } from '../placement/placed-pods.ts';
-import type { MovesMetrics } from './moves-metrics.ts';
+import type { MovingOptions } from './moving-options.ts';
 import { ToldCauses } from './told-causes.ts';
 
 /** Between two looks at a pause that lasts, in ms. */
 const LOOK_MS = 60_000;
 
-export interface ToldPauseOptions {
+export interface ToldPauseOptions extends Pick<MovingOptions, 'events' | 'metrics' | 'logger' | 'monotonic'> {
   placed: Pick<PlacedPods, 'members'>;
-  events: Pick<EventRecorder, 'record'>;
-  metrics: Pick<MovesMetrics, 'paused'>;
-  logger: Logger;
-  /** In ms. */
-  monotonic: () => number;
 }
 
 /** Tells each lost member while its pods are not moved, as most members do not answer, again from time to time. */

@@ -1,23 +1,18 @@
-import type { Logger } from 'pino';
 import { MOVES_STOPPED_ANNOTATION } from '../api/marks.ts';
 import { DESCHEDULER_LEASE, stopInWords } from '../api/moves-stopped.ts';
-import type { EventRecorder } from '../kube/event-recorder.ts';
 import { apiVersionOf, LEASES } from '../kube/resource.ts';
 import type { HandlerResult } from '../kube/workqueue.ts';
 import type { MovesStop } from './moves-stop.ts';
+import type { MovingOptions } from './moving-options.ts';
 import { ToldCauses } from './told-causes.ts';
 
 /** Between two looks at a stop that lasts, in ms. */
 const LOOK_MS = 60_000;
 
-export interface ToldStopOptions {
+export interface ToldStopOptions extends Pick<MovingOptions, 'events' | 'logger' | 'monotonic'> {
   stop: Pick<MovesStop, 'said' | 'uid'>;
   /** Of the Lease. */
   namespace: string;
-  events: Pick<EventRecorder, 'record'>;
-  logger: Logger;
-  /** In ms. */
-  monotonic: () => number;
 }
 
 /** Says in log and Events of the Lease that people have stopped all moves, again from time to time, and that they may go on. */
