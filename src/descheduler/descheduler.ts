@@ -25,8 +25,7 @@ import { RefusedInMember } from './refused-in-member.ts';
 import { ReleasedPods } from './released-pods.ts';
 import { Releases } from './releases.ts';
 import { TaintAges } from './taint-ages.ts';
-import { ToldPause } from './told-pause.ts';
-import { ToldStop } from './told-stop.ts';
+import { ToldHalts } from './told-halts.ts';
 import { UnhealthyPods } from './unhealthy-pods.ts';
 
 export interface DeschedulerOptions extends MovingOptions {
@@ -48,8 +47,8 @@ const SOON_MS = 50;
 const UNHURRIED_MS = 2_000;
 /** Keys of one queue that are worked on at the same time. */
 const CONCURRENCY = 4;
-/** The keys of one queue: what holds up all moves. */
-const [PAUSE, STOP] = ['pause', 'stop'] as const;
+/** The only key of a queue: what holds up all moves. */
+const HALTS = 'halts';
 
 /** Finds pods that are to be elsewhere and moves them: signals -> strategies -> wanted moves -> pacer -> mover -> host. */
 export class Descheduler {
@@ -62,8 +61,7 @@ export class Descheduler {
   readonly #releases: Releases;
   readonly #health: HealthAges;
   readonly #ill: IllPods;
-  readonly #toldOfPause: ToldPause;
-  readonly #toldOfStop: ToldStop;
+  readonly #halts: ToldHalts;
 
   constructor(options: DeschedulerOptions) {
     const { rates, monotonic } = options;
@@ -73,8 +71,7 @@ export class Descheduler {
     const pacer = new Pacer(rates, monotonic);
     this.mover = new Mover({ ...options, records: this.#records, pacer, releases: this.#releases });
     this.#taints = new TaintAges(monotonic);
-    this.#toldOfPause = new ToldPause(options);
-    this.#toldOfStop = new ToldStop(options);
+    this.#halts = new ToldHalts(options);
     this.#losses = new LossAges(monotonic);
     this.#health = new HealthAges(monotonic);
     this.#ill = new IllPods({ ...options, ages: this.#health, mover: this.mover, records: this.#records });
@@ -144,10 +141,7 @@ export class Descheduler {
     const migrations = new Migrations({ ...this.#o, mover });
     const queues = {
       members: this.#queue('members', (key, ended) => members.bringUpToDate(key, ended), membersAtOnce(rates)),
-      pause: this.#queue(
-        'pause',
-        async (key) => await Promise.resolve(key === STOP ? this.#toldOfStop.look() : this.#toldOfPause.look()),
-      ),
+      pause: this.#queue('pause', async () => await Promise.resolve(this.#halts.look())),
       refused: this.#queue('refused', (key, ended) => refused.bringUpToDate(key, ended)),
       displaced: this.#queue('displaced', (key, ended) => displaced.bringUpToDate(key, ended)),
       unhealthy: this.#queue('unhealthy', (key, ended) => unhealthy.bringUpToDate(key, ended)),
@@ -162,8 +156,7 @@ export class Descheduler {
     const offReleases = this.#followReleases(queues, released);
     const offHealth = this.#followHealth(queues.unhealthy);
     const off = this.#follow(queues);
-    const offStop = stop.on(() => queues.pause.add(STOP));
-    queues.pause.add(STOP);
+    const offStop = stop.on(() => queues.pause.add(HALTS));
     await Promise.all([
       wanted.run(signal),
       ...Object.values(queues).map(async (queue: WorkQueue) => await queue.run(signal)),
@@ -174,8 +167,7 @@ export class Descheduler {
     offStop();
     offReleases();
     offHealth();
-    this.#toldOfPause.end();
-    this.#toldOfStop.end();
+    this.#halts.end();
     metrics.released.set(0);
   }
 
@@ -256,7 +248,7 @@ export class Descheduler {
     const membersChanged = (): void => {
       const all = placed.members();
       this.#observe();
-      pause.add(PAUSE);
+      pause.add(HALTS);
       for (const { name } of all) members.add(name);
     };
     const rulesChanged = (): void => {
