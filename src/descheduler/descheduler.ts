@@ -117,17 +117,15 @@ export class Descheduler {
     const { mover } = this;
     await placed.whenSynced(signal);
     if (signal.aborted) return;
-    const taintedForMs = this.#taints.againstMs.bind(this.#taints);
-    const lostForMs = this.#losses.lostForMs.bind(this.#losses);
-    const unpausedForMs = this.#losses.unpausedForMs.bind(this.#losses);
-    const members = new MemberPods({ placed, mover, stop, taintedForMs, lostForMs, unpausedForMs });
+    const losses = this.#losses;
+    const members = new MemberPods({ placed, mover, stop, taints: this.#taints, losses });
     const refused = new RefusedInMember({ placed, mover, clock });
     const releases = this.#releases;
     // Events that came while another replica held the Lease were not queued here: check everything once.
     releases.clear();
     const gaveBack = mover.gaveBack.bind(mover);
     const { underWay } = mover;
-    const released = new ReleasedPods({ ...this.#o, releases, underWay, gaveBack, lostForMs, unpausedForMs });
+    const released = new ReleasedPods({ ...this.#o, releases, underWay, gaveBack, losses });
     const displaced = new DisplacedPods({ placed, mover, records: this.#records, monotonic });
     const unhealthy = new UnhealthyPods({
       ...this.#o,
@@ -150,23 +148,20 @@ export class Descheduler {
       migrations: this.#queue('migrations', (key, ended) => migrations.bringUpToDate(key, ended)),
     };
     const look = ({ metadata: { name } }: WorkloadRebalancer): void => queues.rebalancers.add(name);
-    const offRebalancers = wanted.on({ added: look, updated: look, deleted: look });
-    const offMigrations = placed.followMigrations((key) => queues.migrations.add(key));
+    const off = [
+      wanted.on({ added: look, updated: look, deleted: look }),
+      placed.followMigrations((key) => queues.migrations.add(key)),
+      this.#followReleases(queues, released),
+      this.#followHealth(queues.unhealthy),
+      this.#follow(queues),
+      stop.on(() => queues.pause.add(HALTS)),
+    ];
     for (const key of placed.migrationKeys()) queues.migrations.add(key);
-    const offReleases = this.#followReleases(queues, released);
-    const offHealth = this.#followHealth(queues.unhealthy);
-    const off = this.#follow(queues);
-    const offStop = stop.on(() => queues.pause.add(HALTS));
     await Promise.all([
       wanted.run(signal),
       ...Object.values(queues).map(async (queue: WorkQueue) => await queue.run(signal)),
     ]);
-    offRebalancers();
-    offMigrations();
-    off();
-    offStop();
-    offReleases();
-    offHealth();
+    for (const unsubscribe of off) unsubscribe();
     this.#halts.end();
     metrics.released.set(0);
   }

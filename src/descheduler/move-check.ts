@@ -1,7 +1,7 @@
 import { isActive } from '../api/pod-phase.ts';
 import { isReady } from '../kube/conditions.ts';
 import type { Pod } from '../kube/core-v1.ts';
-import { controllerOf, ownerKeyOf } from '../kube/owner-references.ts';
+import { controllerKeyOf } from '../kube/owner-references.ts';
 import type { PlacedPods, SurgingSet } from '../placement/placed-pods.ts';
 import { IdleControllers, type IdleControllersOptions } from './idle-controllers.ts';
 import type { LivePods } from './live-pods.ts';
@@ -24,10 +24,7 @@ export interface MoveCheckOptions extends Pick<MovingOptions, 'stop' | 'monotoni
   live: LivePods;
   underWay: MovesUnderWay;
   placed: IdleControllersOptions['placed'] &
-    Pick<
-      PlacedPods,
-      'problem' | 'rulesOf' | 'whyRulesUnknown' | 'whyNotElsewhere' | 'surgingSetOf' | 'member' | 'ofWorkload'
-    >;
+    Pick<PlacedPods, 'problem' | 'rulesOf' | 'whyRulesUnknown' | 'whyNotElsewhere' | 'surgingSetOf' | 'member'>;
   fuse: Pick<MovesFuse, 'tooOften'>;
 }
 
@@ -138,11 +135,8 @@ export class MoveCheck {
    */
   #waitingInVain(live: Pod): Pod | undefined {
     const { placed, underWay } = this.#o;
-    const { workload } = placed.rulesOf(live);
-    const controller = controllerOf(live)?.uid;
     return placed
-      .ofWorkload(ownerKeyOf(workload))
-      .filter((pod) => controllerOf(pod)?.uid === controller)
+      .ofController(controllerKeyOf(live) ?? '')
       .find((pod) => pod.spec.nodeName === undefined && isActive(pod) && !underWay.isPlacing(pod));
   }
 }

@@ -41,7 +41,7 @@ const GAVE_BACK =
   'it was given back to its ReplicaSet (Event ReleasedPodGivenBack), and is tried again within five minutes';
 
 export interface MoverOptions extends MovingOptions {
-  placed: MoveCheckOptions['placed'] & Pick<PlacedPods, 'clusterOf'>;
+  placed: MoveCheckOptions['placed'] & Pick<PlacedPods, 'clusterOf' | 'ofWorkload'>;
   pacer: Pacer;
   releases: Releases;
   records: MoveRecords;
