@@ -1,8 +1,7 @@
 import type { Pod } from '../kube/core-v1.ts';
-import { evictionRefusal, whyNotLetGo } from './eviction-refusal.ts';
+import { evictionRefusal, SLOW_MS, slowRestMs, whyNotLetGo } from './eviction-refusal.ts';
 import type { ReleaseReport } from './release-report.ts';
 import type { EndStep } from './release-step.ts';
-import { SLOW_MS, slowRestMs } from './slow-refusals.ts';
 
 /** What fails may pass by itself; what has failed for so long is told (ms). */
 const FAILING_MS = 60_000;

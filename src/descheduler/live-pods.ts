@@ -1,6 +1,7 @@
 import { LRUCache } from 'lru-cache';
+import { GROUP } from '../api/marks.ts';
 import type { KubeClient } from '../kube/client.ts';
-import type { Pod } from '../kube/core-v1.ts';
+import type { Container, Pod } from '../kube/core-v1.ts';
 import { isRightMissing } from '../kube/errors.ts';
 import { ifThere } from '../kube/if-there.ts';
 import { atMost } from '../kube/lru-limit.ts';
@@ -9,7 +10,6 @@ import { get } from '../kube/verbs.ts';
 import { heldUnread, isOfOnePod } from './eviction-refusal.ts';
 import type { MissingRights } from './missing-rights.ts';
 import type { Held } from './wanted-move.ts';
-import { withoutBulk } from './without-bulk.ts';
 
 const REMEMBERED = 10_000;
 
@@ -82,4 +82,31 @@ export class LivePods {
     this.#read.set(live.metadata.uid ?? '', known);
     return known;
   }
+}
+
+/** Drops fields that neither strategies nor placement read. */
+function withoutBulk({ metadata, spec, status }: Pod): Pod {
+  const { annotations = {}, ...rest } = metadata;
+  const own = Object.entries(annotations).filter(([key]) => key.startsWith(`${GROUP}/`));
+  const { containers, initContainers, ...others } = spec;
+  return {
+    metadata: { ...rest, annotations: Object.fromEntries(own) },
+    spec: {
+      ...others,
+      containers: containers.map(asked),
+      ...(initContainers === undefined ? {} : { initContainers: initContainers.map(asked) }),
+    },
+    ...(status === undefined ? {} : { status }),
+  };
+}
+
+/** The fields of a container that scheduling depends on. */
+function asked({ name, image, resources, ports, restartPolicy }: Container): Container {
+  return {
+    name,
+    ...(image === undefined ? {} : { image }),
+    ...(resources === undefined ? {} : { resources }),
+    ...(ports === undefined ? {} : { ports }),
+    ...(restartPolicy === undefined ? {} : { restartPolicy }),
+  };
 }
