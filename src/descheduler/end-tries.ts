@@ -1,4 +1,5 @@
 import type { Pod } from '../kube/core-v1.ts';
+import { uidOf } from '../kube/object.ts';
 import { evictionRefusal, SLOW_MS, slowRestMs, whyNotLetGo } from './eviction-refusal.ts';
 import type { ReleaseReport } from './release-report.ts';
 import type { EndStep } from './release-step.ts';
@@ -142,8 +143,4 @@ export class EndTries {
     this.#left.delete(setKey);
     this.#restsUntil.delete(setKey);
   }
-}
-
-function uidOf({ metadata: { uid = '' } }: Pod): string {
-  return uid;
 }

@@ -11,19 +11,17 @@ import { heldUnread, isOfOnePod } from './eviction-refusal.ts';
 import type { MissingRights } from './missing-rights.ts';
 import type { Held } from './wanted-move.ts';
 
-const REMEMBERED = 10_000;
-
 /** Pods of the host read past the caches, which keep only a part of each. What was read counts until the pod has another resourceVersion. */
 export class LivePods {
   readonly #host: KubeClient;
   readonly #rights: MissingRights;
   readonly #monotonic: () => number;
   /** By UID, without bulk. */
-  readonly #read = new LRUCache<string, Pod>(atMost(REMEMBERED));
+  readonly #read = new LRUCache<string, Pod>(atMost());
   /** UIDs of those that were seen to be gone, or on their way out, for good. */
-  readonly #gone = new LRUCache<string, true>(atMost(REMEMBERED));
+  readonly #gone = new LRUCache<string, true>(atMost());
   /** By UID, until when one that the host failed at is not read again for {@link read} (monotonic ms). */
-  readonly #unreadUntil = new LRUCache<string, number>(atMost(REMEMBERED));
+  readonly #unreadUntil = new LRUCache<string, number>(atMost());
 
   /** `monotonic` in ms. */
   constructor({ host, monotonic }: { host: KubeClient; monotonic: () => number }, rights: MissingRights) {

@@ -6,7 +6,6 @@ import type { Held } from './wanted-move.ts';
 
 /** Delay after a 403 on reading or evicting, for the whole namespace (ms). */
 const NO_RIGHT_MS = 60_000;
-const REMEMBERED = 10_000;
 
 export type MissingRightsOptions = Pick<MovingOptions, 'logger' | 'monotonic'>;
 
@@ -14,7 +13,7 @@ export type MissingRightsOptions = Pick<MovingOptions, 'logger' | 'monotonic'>;
 export class MissingRights {
   readonly #o: MissingRightsOptions;
   /** By namespace, when to ask again (monotonic ms). */
-  readonly #until = new LRUCache<string, number>(atMost(REMEMBERED));
+  readonly #until = new LRUCache<string, number>(atMost());
 
   constructor(options: MissingRightsOptions) {
     this.#o = options;

@@ -28,7 +28,6 @@ export const RECORD_MS = 1_000;
 const AGAIN_MS = 2_000;
 /** The same while there is none yet (ms): nothing is asked of the host for that. */
 const MADE_MS = 10_000;
-const REMEMBERED = 10_000;
 const MAX_MESSAGE = 1_000;
 
 export interface MoveRecordsOptions extends Pick<MovingOptions, 'host' | 'clock' | 'monotonic'> {
@@ -42,7 +41,7 @@ export interface MoveRecordsOptions extends Pick<MovingOptions, 'host' | 'clock'
 export class MoveRecords {
   readonly #o: MoveRecordsOptions;
   /** By key of the workload (owner-references.ts). */
-  readonly #known = new LRUCache<string, readonly Moves[]>(atMost(REMEMBERED));
+  readonly #known = new LRUCache<string, readonly Moves[]>(atMost());
   /** By workload and move. */
   readonly #times: WrittenTimes;
   readonly #handlers = new Set<(workloadKey: string) => void>();

@@ -12,7 +12,6 @@ import type { WantedMove } from './wanted-move.ts';
 
 /** A move without an answer is the same one when it succeeds within that time (ms). No longer than a pod that was given back is left alone. */
 const SAME_MS = 300_000;
-const REMEMBERED = 10_000;
 
 export interface MoveReportOptions extends Pick<MovingOptions, 'events' | 'metrics' | 'logger' | 'monotonic'> {
   placed: Pick<PlacedPods, 'rulesOf'>;
@@ -28,7 +27,7 @@ export class MoveReport {
   constructor(options: MoveReportOptions) {
     this.#o = options;
     const perf = { now: options.monotonic };
-    this.#unanswered = new LRUCache({ ...atMost(REMEMBERED), ttl: SAME_MS, ttlResolution: 0, perf });
+    this.#unanswered = new LRUCache({ ...atMost(), ttl: SAME_MS, ttlResolution: 0, perf });
   }
 
   /** It would have been moved, but for the dry run that `why` speaks of. */

@@ -35,7 +35,6 @@ const DRY_RUN_MS = 60_000;
 const SHOWN_MS = 2_000;
 /** Retry delay while the most allowed pods of its ReplicaSet are being replaced (ms). */
 const TURN_MS = 1_000;
-const REMEMBERED = 10_000;
 const GAVE_BACK =
   'it was given back to its ReplicaSet (Event ReleasedPodGivenBack), and is tried again within five minutes';
 
@@ -62,13 +61,13 @@ export class Mover {
   /** UIDs of evicted pods, until the caches must show the eviction. */
   readonly #sent: LRUCache<string, true>;
   /** By UID, when a held pod, or one of that controller, may be tried again (monotonic ms). */
-  readonly #restsUntil = new LRUCache<string, number>(atMost(REMEMBERED));
+  readonly #restsUntil = new LRUCache<string, number>(atMost());
   /** By UID, when the turn of a pod ends that was tried in vain for a reason that may be of it alone: when it may be tried again (monotonic ms). */
-  readonly #turnEnds = new LRUCache<string, number>(atMost(REMEMBERED));
+  readonly #turnEnds = new LRUCache<string, number>(atMost());
   /** The same as {@link #restsUntil} of one that was given back, while its member is not lost. */
-  readonly #gaveBack = new LRUCache<string, number>(atMost(REMEMBERED));
+  readonly #gaveBack = new LRUCache<string, number>(atMost());
   /** By UID and strategy, until when the move need not be rehearsed again (monotonic ms). Others may move the pod meanwhile, and this one, too, once it is in earnest. */
-  readonly #rehearsed = new LRUCache<string, number>(atMost(REMEMBERED));
+  readonly #rehearsed = new LRUCache<string, number>(atMost());
   readonly #rights: MissingRights;
   readonly #live: LivePods;
   readonly #check: MoveCheck;
@@ -80,7 +79,7 @@ export class Mover {
   constructor(options: MoverOptions) {
     this.#o = options;
     const perf = { now: options.monotonic };
-    this.#sent = new LRUCache({ ...atMost(REMEMBERED), ttl: CAUGHT_UP_MS, ttlResolution: 0, perf });
+    this.#sent = new LRUCache({ ...atMost(), ttl: CAUGHT_UP_MS, ttlResolution: 0, perf });
     this.underWay = new MovesUnderWay(options.monotonic);
     this.#rights = new MissingRights(options);
     this.#live = new LivePods(options, this.#rights);

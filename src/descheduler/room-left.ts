@@ -1,4 +1,5 @@
 import type { Pod } from '../kube/core-v1.ts';
+import { uidOf } from '../kube/object.ts';
 import type { MovingOptions } from './moving-options.ts';
 
 /**
@@ -99,8 +100,4 @@ export class RoomLeft {
     const forMs = Date.parse(deletionTimestamp) + graceMs + FREED_MS - this.#o.clock();
     return Math.max(0, Math.min(forMs, 2 * graceMs + FREED_MS));
   }
-}
-
-function uidOf({ metadata }: Pod): string {
-  return metadata.uid ?? '';
 }
