@@ -1,8 +1,5 @@
-import type { Logger } from 'pino';
 import { parseWorkloadRebalancer, WORKLOAD_REBALANCERS, type WorkloadRebalancer } from '../api/workload-rebalancer.ts';
-import type { KubeClient } from '../kube/client.ts';
 import type { Pod } from '../kube/core-v1.ts';
-import type { EventRecorder } from '../kube/event-recorder.ts';
 import { controllerKeyOf } from '../kube/owner-references.ts';
 import type { InformerMetrics } from '../kube/informer-metrics.ts';
 import { Informer } from '../kube/informer.ts';
@@ -18,8 +15,8 @@ import { MemberPods } from './member-pods.ts';
 import { Migrations } from './migrations.ts';
 import { MoveRecords, RECORD_MS } from './move-records.ts';
 import { Mover } from './mover.ts';
-import type { MovesMetrics } from './moves-metrics.ts';
 import type { MovesStop } from './moves-stop.ts';
+import type { MovingOptions } from './moving-options.ts';
 import { membersAtOnce, Pacer } from './pacer.ts';
 import type { MoveRates } from './pacer.ts';
 import type { PlacedPods } from '../placement/placed-pods.ts';
@@ -28,30 +25,17 @@ import { RefusedInMember } from './refused-in-member.ts';
 import { ReleasedPods } from './released-pods.ts';
 import { Releases } from './releases.ts';
 import { TaintAges } from './taint-ages.ts';
-import { ToldPause } from './told-pause.ts';
-import { ToldStop } from './told-stop.ts';
+import { ToldHalts } from './told-halts.ts';
 import { UnhealthyPods } from './unhealthy-pods.ts';
 
-export interface DeschedulerOptions {
-  host: KubeClient;
+export interface DeschedulerOptions extends MovingOptions {
   placed: PlacedPods;
   stop: Pick<MovesStop, 'why' | 'said' | 'uid' | 'on'>;
   /** Of the Lease. */
   namespace: string;
   rates: MoveRates;
-  /** Most moves per pod of a workload within an hour. */
-  perPodPerHour: number;
-  /** Only report moves in Events, logs and metrics; move nothing. */
-  dryRun: boolean;
-  events: Pick<EventRecorder, 'record'>;
-  metrics: MovesMetrics;
   informerMetrics?: InformerMetrics | undefined;
   queueMetrics?: WorkQueueMetrics | undefined;
-  logger: Logger;
-  /** Wall clock in ms, to compare with times that pods carry. */
-  clock: () => number;
-  /** In ms. */
-  monotonic: () => number;
 }
 
 /** Delay before a changed workload is checked, so that many pod events cause one check (ms). */
@@ -63,8 +47,8 @@ const SOON_MS = 50;
 const UNHURRIED_MS = 2_000;
 /** Keys of one queue that are worked on at the same time. */
 const CONCURRENCY = 4;
-/** The keys of one queue: what holds up all moves. */
-const [PAUSE, STOP] = ['pause', 'stop'] as const;
+/** The only key of a queue: what holds up all moves. */
+const HALTS = 'halts';
 
 /** Finds pods that are to be elsewhere and moves them: signals -> strategies -> wanted moves -> pacer -> mover -> host. */
 export class Descheduler {
@@ -77,8 +61,7 @@ export class Descheduler {
   readonly #releases: Releases;
   readonly #health: HealthAges;
   readonly #ill: IllPods;
-  readonly #toldOfPause: ToldPause;
-  readonly #toldOfStop: ToldStop;
+  readonly #halts: ToldHalts;
 
   constructor(options: DeschedulerOptions) {
     const { rates, monotonic } = options;
@@ -88,8 +71,7 @@ export class Descheduler {
     const pacer = new Pacer(rates, monotonic);
     this.mover = new Mover({ ...options, records: this.#records, pacer, releases: this.#releases });
     this.#taints = new TaintAges(monotonic);
-    this.#toldOfPause = new ToldPause(options);
-    this.#toldOfStop = new ToldStop(options);
+    this.#halts = new ToldHalts(options);
     this.#losses = new LossAges(monotonic);
     this.#health = new HealthAges(monotonic);
     this.#ill = new IllPods({ ...options, ages: this.#health, mover: this.mover, records: this.#records });
@@ -135,17 +117,15 @@ export class Descheduler {
     const { mover } = this;
     await placed.whenSynced(signal);
     if (signal.aborted) return;
-    const taintedForMs = this.#taints.againstMs.bind(this.#taints);
-    const lostForMs = this.#losses.lostForMs.bind(this.#losses);
-    const unpausedForMs = this.#losses.unpausedForMs.bind(this.#losses);
-    const members = new MemberPods({ placed, mover, stop, taintedForMs, lostForMs, unpausedForMs });
+    const losses = this.#losses;
+    const members = new MemberPods({ placed, mover, stop, taints: this.#taints, losses });
     const refused = new RefusedInMember({ placed, mover, clock });
     const releases = this.#releases;
     // Events that came while another replica held the Lease were not queued here: check everything once.
     releases.clear();
     const gaveBack = mover.gaveBack.bind(mover);
     const { underWay } = mover;
-    const released = new ReleasedPods({ ...this.#o, releases, underWay, gaveBack, lostForMs, unpausedForMs });
+    const released = new ReleasedPods({ ...this.#o, releases, underWay, gaveBack, losses });
     const displaced = new DisplacedPods({ placed, mover, records: this.#records, monotonic });
     const unhealthy = new UnhealthyPods({
       ...this.#o,
@@ -159,10 +139,7 @@ export class Descheduler {
     const migrations = new Migrations({ ...this.#o, mover });
     const queues = {
       members: this.#queue('members', (key, ended) => members.bringUpToDate(key, ended), membersAtOnce(rates)),
-      pause: this.#queue(
-        'pause',
-        async (key) => await Promise.resolve(key === STOP ? this.#toldOfStop.look() : this.#toldOfPause.look()),
-      ),
+      pause: this.#queue('pause', async () => await Promise.resolve(this.#halts.look())),
       refused: this.#queue('refused', (key, ended) => refused.bringUpToDate(key, ended)),
       displaced: this.#queue('displaced', (key, ended) => displaced.bringUpToDate(key, ended)),
       unhealthy: this.#queue('unhealthy', (key, ended) => unhealthy.bringUpToDate(key, ended)),
@@ -171,26 +148,21 @@ export class Descheduler {
       migrations: this.#queue('migrations', (key, ended) => migrations.bringUpToDate(key, ended)),
     };
     const look = ({ metadata: { name } }: WorkloadRebalancer): void => queues.rebalancers.add(name);
-    const offRebalancers = wanted.on({ added: look, updated: look, deleted: look });
-    const offMigrations = placed.followMigrations((key) => queues.migrations.add(key));
+    const off = [
+      wanted.on({ added: look, updated: look, deleted: look }),
+      placed.followMigrations((key) => queues.migrations.add(key)),
+      this.#followReleases(queues, released),
+      this.#followHealth(queues.unhealthy),
+      this.#follow(queues),
+      stop.on(() => queues.pause.add(HALTS)),
+    ];
     for (const key of placed.migrationKeys()) queues.migrations.add(key);
-    const offReleases = this.#followReleases(queues, released);
-    const offHealth = this.#followHealth(queues.unhealthy);
-    const off = this.#follow(queues);
-    const offStop = stop.on(() => queues.pause.add(STOP));
-    queues.pause.add(STOP);
     await Promise.all([
       wanted.run(signal),
       ...Object.values(queues).map(async (queue: WorkQueue) => await queue.run(signal)),
     ]);
-    offRebalancers();
-    offMigrations();
-    off();
-    offStop();
-    offReleases();
-    offHealth();
-    this.#toldOfPause.end();
-    this.#toldOfStop.end();
+    for (const unsubscribe of off) unsubscribe();
+    this.#halts.end();
     metrics.released.set(0);
   }
 
@@ -271,7 +243,7 @@ export class Descheduler {
     const membersChanged = (): void => {
       const all = placed.members();
       this.#observe();
-      pause.add(PAUSE);
+      pause.add(HALTS);
       for (const { name } of all) members.add(name);
     };
     const rulesChanged = (): void => {

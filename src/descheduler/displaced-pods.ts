@@ -7,8 +7,7 @@ import type { Displacement } from '../placement/better-place.ts';
 import { clusterInWords } from '../api/cluster.ts';
 import type { PlacedPods } from '../placement/placed-pods.ts';
 import { displacedPod } from './displaced-pod.ts';
-import { displacedMove } from './displaced.ts';
-import { displacedAfterMs } from './displaced-rules.ts';
+import { displacedAfterMs, displacedMove } from './displaced.ts';
 import type { MoveRecords } from './move-records.ts';
 import type { Mover } from './mover.ts';
 import { whyNotMovedAtWill } from './replaceable.ts';
@@ -74,7 +73,7 @@ export class DisplacedPods {
     this.#seen.set(workloadKey, { strategy, since, to });
     const rest = since + (after.get(strategy) ?? 0) - now;
     if (rest > 0) return { requeueAfterMs: Math.min(rest, LOOK_MS) };
-    const move = displacedMove(pod, from, better, now - since, (live) => this.#recheck(live, from, strategy));
+    const move = displacedMove(found, now - since, (live) => this.#recheck(live, from, strategy));
     if (mover.restMs(pod) === 0 && !mover.keeps(move)) await mover.move(move, signal);
     return { requeueAfterMs: LOOK_MS };
   }

@@ -3,7 +3,7 @@ import type { Pod } from '../kube/core-v1.ts';
 import { firstUntolerated } from '../kube/taints.ts';
 import type { MoveRules, PlacedMember } from '../placement/placed-pods.ts';
 import { whyNotMoved, whyNotReplaced } from './replaceable.ts';
-import { whyUnheard } from './unheard-member.ts';
+import { whyUnheard } from '../placement/lost-members.ts';
 import type { Held, WantedMove } from './wanted-move.ts';
 
 /** Whether the pod's virtual node is being drained. */

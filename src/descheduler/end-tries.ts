@@ -1,8 +1,8 @@
 import type { Pod } from '../kube/core-v1.ts';
-import { evictionRefusal, whyNotLetGo } from './eviction-refusal.ts';
+import { uidOf } from '../kube/object.ts';
+import { evictionRefusal, SLOW_MS, slowRestMs, whyNotLetGo } from './eviction-refusal.ts';
 import type { ReleaseReport } from './release-report.ts';
 import type { EndStep } from './release-step.ts';
-import { SLOW_MS, slowRestMs } from './slow-refusals.ts';
 
 /** What fails may pass by itself; what has failed for so long is told (ms). */
 const FAILING_MS = 60_000;
@@ -143,8 +143,4 @@ export class EndTries {
     this.#left.delete(setKey);
     this.#restsUntil.delete(setKey);
   }
-}
-
-function uidOf({ metadata: { uid = '' } }: Pod): string {
-  return uid;
 }

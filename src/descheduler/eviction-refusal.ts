@@ -18,6 +18,10 @@ import type { Held } from './wanted-move.ts';
 export const REFUSED_MS = 15_000;
 /** The same for budgets. Where several choose the pod, somebody has to take one away. */
 const HELD_MS = { budget: 5_000, manyBudgets: 60_000 } as const;
+/** What takes the host longer than this takes up the time of others (ms). */
+export const SLOW_MS = 1_000;
+/** So many times as long as it took nothing of the same controller is tried. */
+const RESTS = 20;
 
 /**
  * What the host means that does not let a pod go, be it by eviction, or by a patch. `changed`: it is gone, or another one, or another version: the
@@ -106,4 +110,12 @@ export function heldUnread(error: ApiError | TransportError): Held {
   const why = `the host does not say what it is now (${describeError(error)})`;
   const isSlow = error instanceof TransportError && error.kind === 'timeout';
   return { why, forMs: isSlow ? CAUGHT_UP_MS : REFUSED_MS, ofWorkload: 'perhaps' };
+}
+
+/**
+ * How long pods of one controller are left alone when the host took so long not to do what was asked about one of them, in ms: they are much alike, and what takes it
+ * long for one of them must not take up the time of all others. 0: it was no long time.
+ */
+export function slowRestMs(tookMs: number): number {
+  return tookMs >= SLOW_MS ? tookMs * RESTS : 0;
 }

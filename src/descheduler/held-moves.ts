@@ -2,25 +2,19 @@ import { LRUCache } from 'lru-cache';
 import { podSubject } from '../api/pod-subject.ts';
 import { cleanText } from '../kube/clean-text.ts';
 import type { Pod } from '../kube/core-v1.ts';
-import type { EventRecorder } from '../kube/event-recorder.ts';
 import { atMost } from '../kube/lru-limit.ts';
-import type { MovesMetrics } from './moves-metrics.ts';
+import { uidOf } from '../kube/object.ts';
+import type { MovingOptions } from './moving-options.ts';
 import { ToldCauses } from './told-causes.ts';
 import { STRATEGIES, type Strategy } from './strategies.ts';
 import type { WantedMove } from './wanted-move.ts';
 
-const REMEMBERED = 10_000;
 /** While the cause lasts its details are those of so long ago at most, in ms: they may change with each look. */
 const DETAILS_MS = 60_000;
 /** Of what is kept of a pod, in bytes: it stands in the status of what wants the pod elsewhere. */
 const LONGEST = 500;
 
-export interface HeldMovesOptions {
-  events: Pick<EventRecorder, 'record'>;
-  metrics: Pick<MovesMetrics, 'moves'>;
-  /** In ms. */
-  monotonic: () => number;
-}
+export type HeldMovesOptions = Pick<MovingOptions, 'events' | 'metrics' | 'monotonic'>;
 
 interface Kept {
   /** Without details. */
@@ -37,9 +31,9 @@ interface Kept {
 export class HeldMoves {
   readonly #o: HeldMovesOptions;
   readonly #told: ToldCauses;
-  readonly #kept = new LRUCache<string, Kept>(atMost(REMEMBERED));
+  readonly #kept = new LRUCache<string, Kept>(atMost());
   /** By UID alone. */
-  readonly #last = new LRUCache<string, Kept>(atMost(REMEMBERED));
+  readonly #last = new LRUCache<string, Kept>(atMost());
 
   constructor(options: HeldMovesOptions) {
     this.#o = options;
@@ -90,10 +84,6 @@ export class HeldMoves {
   lastOf(pod: Pod): string | undefined {
     return this.#last.get(uidOf(pod))?.why;
   }
-}
-
-function uidOf({ metadata: { uid = '' } }: Pod): string {
-  return uid;
 }
 
 function keyOf(pod: Pod, strategy: Strategy): string {

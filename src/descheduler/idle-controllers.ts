@@ -14,7 +14,6 @@ import type { Held } from './wanted-move.ts';
 const IDLE_MS = 60_000;
 /** Between two looks at one that makes none, in ms. */
 const LOOK_MS = 15_000;
-const REMEMBERED = 10_000;
 
 export interface IdleControllersOptions {
   placed: Pick<PlacedPods, 'workloadByKey' | 'ofController'>;
@@ -41,14 +40,14 @@ interface Short {
 export class IdleControllers {
   readonly #o: IdleControllersOptions;
   /** By key of the controller, when it was last seen to have all its pods, and to wait for none (monotonic ms). */
-  readonly #wholeAt = new LRUCache<string, number>(atMost(REMEMBERED));
+  readonly #wholeAt = new LRUCache<string, number>(atMost());
   /** Until nobody has looked for so long: what was made since then says nothing of now. */
   readonly #short: LRUCache<string, Short>;
 
   constructor(options: IdleControllersOptions) {
     this.#o = options;
     const perf = { now: options.monotonic };
-    this.#short = new LRUCache({ ...atMost(REMEMBERED), ttl: IDLE_MS, ttlResolution: 0, perf });
+    this.#short = new LRUCache({ ...atMost(), ttl: IDLE_MS, ttlResolution: 0, perf });
   }
 
   /** Why no other pod is made for one that its controller loses, as this look finds it; undefined: one may well be. `ends`: it counts only with pods on their way out. */

@@ -10,6 +10,7 @@ import type { PlacedPods } from '../placement/placed-pods.ts';
 import type { HealthAges } from './health-ages.ts';
 import type { MoveRecords } from './move-records.ts';
 import type { Mover } from './mover.ts';
+import type { MovingOptions } from './moving-options.ts';
 import { whyRehearsed } from './rehearsal.ts';
 import { whyNotMovedAtWill } from './replaceable.ts';
 import { illGroups, unhealthyAfterMs } from './unhealthy-in-member.ts';
@@ -18,15 +19,11 @@ import type { IllGroup, PodHealth } from './unhealthy-in-member.ts';
 /** A mark that ends sooner is made anew while pods are ill (ms). */
 const RENEW_MS = 60_000;
 
-export interface IllPodsOptions {
+export interface IllPodsOptions extends Pick<MovingOptions, 'dryRun' | 'clock'> {
   placed: Pick<PlacedPods, 'ofWorkload' | 'rulesOf' | 'clusterOf' | 'member' | 'showsRefusal' | 'avoided' | 'avoid'>;
   ages: HealthAges;
   mover: Pick<Mover, 'wasSent'>;
   records: Pick<MoveRecords, 'leftLately'>;
-  /** Of all workloads, whatever policies say. */
-  dryRun: boolean;
-  /** Wall clock in ms. */
-  clock: () => number;
 }
 
 /** A workload whose policy lets pods that are ill be moved. */

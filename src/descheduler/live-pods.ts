@@ -1,6 +1,7 @@
 import { LRUCache } from 'lru-cache';
+import { GROUP } from '../api/marks.ts';
 import type { KubeClient } from '../kube/client.ts';
-import type { Pod } from '../kube/core-v1.ts';
+import type { Container, Pod } from '../kube/core-v1.ts';
 import { isRightMissing } from '../kube/errors.ts';
 import { ifThere } from '../kube/if-there.ts';
 import { atMost } from '../kube/lru-limit.ts';
@@ -9,9 +10,6 @@ import { get } from '../kube/verbs.ts';
 import { heldUnread, isOfOnePod } from './eviction-refusal.ts';
 import type { MissingRights } from './missing-rights.ts';
 import type { Held } from './wanted-move.ts';
-import { withoutBulk } from './without-bulk.ts';
-
-const REMEMBERED = 10_000;
 
 /** Pods of the host read past the caches, which keep only a part of each. What was read counts until the pod has another resourceVersion. */
 export class LivePods {
@@ -19,11 +17,11 @@ export class LivePods {
   readonly #rights: MissingRights;
   readonly #monotonic: () => number;
   /** By UID, without bulk. */
-  readonly #read = new LRUCache<string, Pod>(atMost(REMEMBERED));
+  readonly #read = new LRUCache<string, Pod>(atMost());
   /** UIDs of those that were seen to be gone, or on their way out, for good. */
-  readonly #gone = new LRUCache<string, true>(atMost(REMEMBERED));
+  readonly #gone = new LRUCache<string, true>(atMost());
   /** By UID, until when one that the host failed at is not read again for {@link read} (monotonic ms). */
-  readonly #unreadUntil = new LRUCache<string, number>(atMost(REMEMBERED));
+  readonly #unreadUntil = new LRUCache<string, number>(atMost());
 
   /** `monotonic` in ms. */
   constructor({ host, monotonic }: { host: KubeClient; monotonic: () => number }, rights: MissingRights) {
@@ -82,4 +80,31 @@ export class LivePods {
     this.#read.set(live.metadata.uid ?? '', known);
     return known;
   }
+}
+
+/** Drops fields that neither strategies nor placement read. */
+function withoutBulk({ metadata, spec, status }: Pod): Pod {
+  const { annotations = {}, ...rest } = metadata;
+  const own = Object.entries(annotations).filter(([key]) => key.startsWith(`${GROUP}/`));
+  const { containers, initContainers, ...others } = spec;
+  return {
+    metadata: { ...rest, annotations: Object.fromEntries(own) },
+    spec: {
+      ...others,
+      containers: containers.map(asked),
+      ...(initContainers === undefined ? {} : { initContainers: initContainers.map(asked) }),
+    },
+    ...(status === undefined ? {} : { status }),
+  };
+}
+
+/** The fields of a container that scheduling depends on. */
+function asked({ name, image, resources, ports, restartPolicy }: Container): Container {
+  return {
+    name,
+    ...(image === undefined ? {} : { image }),
+    ...(resources === undefined ? {} : { resources }),
+    ...(ports === undefined ? {} : { ports }),
+    ...(restartPolicy === undefined ? {} : { restartPolicy }),
+  };
 }

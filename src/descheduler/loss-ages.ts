@@ -9,7 +9,7 @@ import { isLost, lostMembers } from '../placement/lost-members.ts';
  *
  * A second clock says how long so few have been lost that pods are moved for it: when the way out of here is whole again, members are asked
  * one after the other, and those that have yet to be must not lose their pods for the time that the fault was here. That node lifecycle controller gives
- * all nodes their time anew then. No former process' pause is known, which is as well: nor is any loss, so none is older than this process. Whoever goes by this clock goes by the first one, too, whatever stands on pods.
+ * all nodes their time anew then. No former process' pause is known, which is as well: nor is any loss, so none is older than this process.
  */
 export class LossAges {
   readonly #monotonic: () => number;
@@ -46,5 +46,10 @@ export class LossAges {
   /** How long moves for loss have not been paused, in ms: 0 while they are, Infinity when this process has seen no pause. */
   unpausedForMs(): number {
     return this.#isPaused ? 0 : this.#monotonic() - this.#pauseEnded;
+  }
+
+  /** How long it has been lost as far as that moves pods, in ms, whatever stands on these: by both clocks. A word that it is out of service counts by the first one alone. */
+  countedMs(member: string): number {
+    return Math.min(this.lostForMs(member), this.unpausedForMs());
   }
 }

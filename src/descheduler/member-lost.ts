@@ -3,7 +3,7 @@ import type { Pod } from '../kube/core-v1.ts';
 import { timestamp } from '../kube/timestamps.ts';
 import { clusterInWords } from '../api/cluster.ts';
 import { durationInWords, parseDuration } from '../placement/duration.ts';
-import { toleratedMs } from './eviction-time.ts';
+import { toleratedMs } from '../kube/taints.ts';
 import type { MoveRules } from '../placement/placed-pods.ts';
 import { whyNotReplaced } from './replaceable.ts';
 import type { Held, WantedMove } from './wanted-move.ts';

@@ -2,16 +2,17 @@ import { isActive, isFinished } from '../api/pod-phase.ts';
 import { SILENT_MS } from '../api/fencing.ts';
 import { isReady } from '../kube/conditions.ts';
 import type { Pod } from '../kube/core-v1.ts';
-import type { Taint } from '../kube/taints.ts';
 import type { HandlerResult } from '../kube/workqueue.ts';
 import { controllerOrOwnKeyOf, ownerKeyOf } from '../kube/owner-references.ts';
 import { lostMembers } from '../placement/lost-members.ts';
 import { drainMove, isOnDrained, whyItStaysDrained } from './drain.ts';
+import type { LossAges } from './loss-ages.ts';
 import { lostMove, replacedAfterMs, whyItStaysLost } from './member-lost.ts';
 import type { Mover } from './mover.ts';
-import type { MovesStop } from './moves-stop.ts';
+import type { MovingOptions } from './moving-options.ts';
 import { isOutOfService, outOfServiceMove, whyItStaysOutOfService, withWordsThatCount } from './out-of-service.ts';
 import type { MoveRules, PlacedMember, PlacedPods } from '../placement/placed-pods.ts';
+import type { TaintAges } from './taint-ages.ts';
 import { taintMove, taintsAgainst, whyItStaysTainted } from './taint-no-execute.ts';
 import type { Recheck, WantedMove } from './wanted-move.ts';
 
@@ -22,17 +23,11 @@ const SHORTLY_MS = 2_500;
 /** Interval of rounds while nothing can be moved (ms). */
 const LOOK_MS = 5_000;
 
-export interface MemberPodsOptions {
+export interface MemberPodsOptions extends Pick<MovingOptions, 'stop'> {
   placed: Pick<PlacedPods, 'members' | 'member' | 'inMember' | 'clusterOf' | 'rulesOf'>;
   mover: Pick<Mover, 'asRead' | 'wasSent' | 'restMs' | 'turnOf' | 'inTurn' | 'keeps' | 'move'>;
-  /** Whether people let any move begin. */
-  stop: Pick<MovesStop, 'why'>;
-  /** How long a pod has been there with a taint of that virtual node, or of the member as a whole (undefined), in ms. */
-  taintedForMs: (pod: Pod, member: string, node: string | undefined, taint: Taint) => number;
-  /** How long a member has been lost, in ms, whatever wall clocks say. */
-  lostForMs: (member: string) => number;
-  /** How long moves for loss have not been paused, in ms. */
-  unpausedForMs: () => number;
+  taints: Pick<TaintAges, 'againstMs'>;
+  losses: Pick<LossAges, 'lostForMs' | 'unpausedForMs' | 'countedMs'>;
 }
 
 /** Of a pod of a member, both as they are by now. */
@@ -97,7 +92,7 @@ export class MemberPods {
 
   #member(name: string): PlacedMember | undefined {
     const found = this.#o.placed.member(name);
-    return found && withWordsThatCount(found, this.#o.lostForMs(name));
+    return found && withWordsThatCount(found, this.#o.losses.lostForMs(name));
   }
 
   /** Since when it is lost, if pods are to be moved for that at present. */
@@ -106,18 +101,13 @@ export class MemberPods {
     return paused === undefined ? lost.get(name) : undefined;
   }
 
-  /** How long it has been lost as far as that moves pods, in ms. A word that it is out of service counts by {@link MemberPodsOptions.lostForMs} alone. */
-  #countedMs(name: string): number {
-    return Math.min(this.#o.lostForMs(name), this.#o.unpausedForMs());
-  }
-
   /** `soonestMs`: time until another pod may qualify. */
   #wanted(name: string): { moves: WantedMove[]; left: number; soonestMs: number } {
-    const { placed, mover, lostForMs } = this.#o;
+    const { placed, mover, losses } = this.#o;
     const member = this.#member(name);
     const since = this.#lostSince(name);
-    const lostMs = lostForMs(name);
-    const countedMs = this.#countedMs(name);
+    const lostMs = losses.lostForMs(name);
+    const countedMs = losses.countedMs(name);
     const pods = placed.inMember(name).filter((pod) => isActive(pod) && !mover.wasSent(pod));
     const recheck = this.#rechecks(name);
     const moves: WantedMove[] = [];
@@ -159,7 +149,7 @@ export class MemberPods {
 
   /** Why a pod that was to leave the member stays, by what was to move it, as all is by then. */
   #rechecks(name: string): Record<'lost' | 'outOfService' | 'tainted' | 'drained', WantedMove['recheck']> {
-    const { placed, taintedForMs, unpausedForMs } = this.#o;
+    const { placed, taints, losses } = this.#o;
     const stillThere =
       (whyItStays: WhyItStays): WantedMove['recheck'] =>
       (live) => {
@@ -169,14 +159,20 @@ export class MemberPods {
       };
     return {
       lost: stillThere((live, rules) =>
-        this.#lostSince(name) === undefined ? 'notWanted' : whyItStaysLost(live, rules, this.#countedMs(name)),
+        this.#lostSince(name) === undefined ? 'notWanted' : whyItStaysLost(live, rules, losses.countedMs(name)),
       ),
       outOfService: stillThere((live, rules, member) =>
-        whyItStaysOutOfService(live, rules, member, (taint) => taintedForMs(live, name, live.spec.nodeName, taint)),
+        whyItStaysOutOfService(live, rules, member, (taint) => taints.againstMs(live, name, live.spec.nodeName, taint)),
       ),
       tainted: stillThere((live, rules, member) => {
-        const pause = { why: lostMembers(placed.members()).paused, unpausedForMs: unpausedForMs() };
-        return whyItStaysTainted(live, rules, member, (taint, node) => taintedForMs(live, name, node, taint), pause);
+        const pause = { why: lostMembers(placed.members()).paused, unpausedForMs: losses.unpausedForMs() };
+        return whyItStaysTainted(
+          live,
+          rules,
+          member,
+          (taint, node) => taints.againstMs(live, name, node, taint),
+          pause,
+        );
       }),
       drained: stillThere(whyItStaysDrained),
     };

@@ -7,6 +7,7 @@ import type { MigratedPods } from './migrated-pods.ts';
 import { type JudgedWorkload, migrationReport, withPlaces } from './migration-report.ts';
 import type { MovesFuse } from './moves-fuse.ts';
 import { isJudged, listInText, type MigrationFound, refused } from './migration-status.ts';
+import type { MovingOptions } from './moving-options.ts';
 
 /** Policies and workloads that were written just before may not be known yet: a report counts that every look finds for so long, in ms. */
 const SETTLED_MS = 3_000;
@@ -18,19 +19,13 @@ const SHOWN_MS = 10_000;
 export const NOT_KNOWN_MS = 2_000;
 const LONGEST_NOT_KNOWN_MS = 60_000;
 
-export interface MigrationJudgeOptions {
+export interface MigrationJudgeOptions extends Pick<MovingOptions, 'dryRun' | 'clock' | 'monotonic'> {
   placed: Pick<
     PlacedPods,
     'problem' | 'member' | 'hasRules' | 'wayOf' | 'whyNotTogether' | 'migration' | 'migrationKeys'
   >;
   pods: MigratedPods;
   fuse: Pick<MovesFuse, 'tooOften'>;
-  /** No pod is moved: no migration begins. */
-  dryRun: boolean;
-  /** Wall clock in ms. */
-  clock: () => number;
-  /** In ms. */
-  monotonic: () => number;
 }
 
 /** What is remembered of a migration that is being judged, times in monotonic ms; may be lost. */

@@ -1,7 +1,6 @@
 import { type MigratedWorkload, type WorkloadMigration, WORKLOAD_MIGRATIONS } from '../api/workload-migration.ts';
 import { LOCAL } from '../api/cluster-tiers.ts';
 import { isFinished } from '../api/pod-phase.ts';
-import type { KubeClient } from '../kube/client.ts';
 import { conditionOf } from '../kube/conditions.ts';
 import type { Pod } from '../kube/core-v1.ts';
 import { jsonEqual } from '../kube/json-equal.ts';
@@ -12,6 +11,7 @@ import { isUnderWay, wayOf } from '../placement/migrating.ts';
 import type { PlacedPods } from '../placement/placed-pods.ts';
 import { MigratedPods, type NamedWorkload } from './migrated-pods.ts';
 import { type Judging, MigrationJudge, NOT_KNOWN_MS } from './migration-judge.ts';
+import type { MovingOptions } from './moving-options.ts';
 import { deletedInMs, isOver, isSameOrder } from './order.ts';
 import { OrderFailures } from './order-failures.ts';
 import { OrderMemory } from './order-memory.ts';
@@ -22,7 +22,6 @@ import { type Course, givenUp, progressInWords, seen, sumOf, unseen, whyStuck } 
 import { isJudged, listInText, type MigrationFound, migrationStatus } from './migration-status.ts';
 import { MigrationTurns, type Turn } from './migration-turns.ts';
 import type { Mover, MoveOutcome } from './mover.ts';
-import type { MovesStop } from './moves-stop.ts';
 import type { Recheck } from './wanted-move.ts';
 
 /** Between two looks at a migration, in ms. */
@@ -37,8 +36,7 @@ const LONG_PATIENCE_MS = 3_600_000;
 const LOST_MS = 60_000;
 const UNREAD = 'its pods cannot be read now';
 
-export interface MigrationsOptions {
-  host: KubeClient;
+export interface MigrationsOptions extends Pick<MovingOptions, 'host' | 'stop' | 'dryRun' | 'clock' | 'monotonic'> {
   placed: Pick<
     PlacedPods,
     | 'member'
@@ -58,13 +56,6 @@ export interface MigrationsOptions {
     | 'problem'
   >;
   mover: Pick<Mover, 'read' | 'wasSent' | 'restMs' | 'turnOf' | 'keeps' | 'move' | 'whyHeld' | 'fuse'>;
-  stop: Pick<MovesStop, 'why'>;
-  /** No pod is moved: no migration begins, or goes on. */
-  dryRun: boolean;
-  /** Wall clock in ms, to be written on objects. */
-  clock: () => number;
-  /** In ms. */
-  monotonic: () => number;
 }
 
 /** Of a migration; forgotten in a restart, which only makes it take longer. Times in monotonic ms. */

@@ -1,24 +1,19 @@
 import { LRUCache } from 'lru-cache';
-import type { Logger } from 'pino';
 import { describeError } from '../kube/errors.ts';
 import { atMost } from '../kube/lru-limit.ts';
+import type { MovingOptions } from './moving-options.ts';
 import type { Held } from './wanted-move.ts';
 
 /** Delay after a 403 on reading or evicting, for the whole namespace (ms). */
 const NO_RIGHT_MS = 60_000;
-const REMEMBERED = 10_000;
 
-export interface MissingRightsOptions {
-  logger: Logger;
-  /** In ms. */
-  monotonic: () => number;
-}
+export type MissingRightsOptions = Pick<MovingOptions, 'logger' | 'monotonic'>;
 
 /** Where pods of the host may not be read, evicted or released: one refusal speaks for all pods of its namespace, as rights may differ. */
 export class MissingRights {
   readonly #o: MissingRightsOptions;
   /** By namespace, when to ask again (monotonic ms). */
-  readonly #until = new LRUCache<string, number>(atMost(REMEMBERED));
+  readonly #until = new LRUCache<string, number>(atMost());
 
   constructor(options: MissingRightsOptions) {
     this.#o = options;

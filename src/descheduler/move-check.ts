@@ -1,13 +1,13 @@
 import { isActive } from '../api/pod-phase.ts';
 import { isReady } from '../kube/conditions.ts';
 import type { Pod } from '../kube/core-v1.ts';
-import { controllerOf, ownerKeyOf } from '../kube/owner-references.ts';
+import { controllerKeyOf } from '../kube/owner-references.ts';
 import type { PlacedPods, SurgingSet } from '../placement/placed-pods.ts';
 import { IdleControllers, type IdleControllersOptions } from './idle-controllers.ts';
 import type { LivePods } from './live-pods.ts';
 import type { MovesFuse } from './moves-fuse.ts';
-import type { MovesStop } from './moves-stop.ts';
 import type { MovesUnderWay } from './moves-under-way.ts';
+import type { MovingOptions } from './moving-options.ts';
 import { goesGracefully, staysByPolicy, waitsForHeal } from './purge-mode.ts';
 import { STRATEGIES } from './strategies.ts';
 import type { Held, WantedMove } from './wanted-move.ts';
@@ -20,19 +20,12 @@ const TAKEN_MS = 2_000;
 const STOPPED_MS = 5_000;
 export const NEVER = 'its policy says purgeMode: Never';
 
-export interface MoveCheckOptions {
+export interface MoveCheckOptions extends Pick<MovingOptions, 'stop' | 'monotonic'> {
   live: LivePods;
   underWay: MovesUnderWay;
   placed: IdleControllersOptions['placed'] &
-    Pick<
-      PlacedPods,
-      'problem' | 'rulesOf' | 'whyRulesUnknown' | 'whyNotElsewhere' | 'surgingSetOf' | 'member' | 'ofWorkload'
-    >;
-  /** Whether people let any move begin. */
-  stop: Pick<MovesStop, 'why'>;
+    Pick<PlacedPods, 'problem' | 'rulesOf' | 'whyRulesUnknown' | 'whyNotElsewhere' | 'surgingSetOf' | 'member'>;
   fuse: Pick<MovesFuse, 'tooOften'>;
-  /** In ms. */
-  monotonic: () => number;
 }
 
 /** A pod that may be moved now. `set`: the ReplicaSet that makes a replacement first; undefined: evict at once. */
@@ -142,11 +135,8 @@ export class MoveCheck {
    */
   #waitingInVain(live: Pod): Pod | undefined {
     const { placed, underWay } = this.#o;
-    const { workload } = placed.rulesOf(live);
-    const controller = controllerOf(live)?.uid;
     return placed
-      .ofWorkload(ownerKeyOf(workload))
-      .filter((pod) => controllerOf(pod)?.uid === controller)
+      .ofController(controllerKeyOf(live) ?? '')
       .find((pod) => pod.spec.nodeName === undefined && isActive(pod) && !underWay.isPlacing(pod));
   }
 }

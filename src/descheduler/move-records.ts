@@ -1,6 +1,5 @@
 import { LRUCache } from 'lru-cache';
 import { WORKLOAD_PLACEMENTS } from '../api/workload-placement.ts';
-import type { KubeClient } from '../kube/client.ts';
 import { cut } from '../kube/cut-text.ts';
 import { atMost } from '../kube/lru-limit.ts';
 import { patchStatusAsRead } from '../kube/patch-status.ts';
@@ -20,6 +19,7 @@ import {
 } from '../placement/moves.ts';
 import type { TypedObject } from '../placement/owner-chain.ts';
 import type { PlacedPods } from '../placement/placed-pods.ts';
+import type { MovingOptions } from './moving-options.ts';
 import type { Strategy } from './strategies.ts';
 
 /** Delay that batches the moves of one workload into one write (ms). */
@@ -28,16 +28,10 @@ export const RECORD_MS = 1_000;
 const AGAIN_MS = 2_000;
 /** The same while there is none yet (ms): nothing is asked of the host for that. */
 const MADE_MS = 10_000;
-const REMEMBERED = 10_000;
 const MAX_MESSAGE = 1_000;
 
-export interface MoveRecordsOptions {
-  host: KubeClient;
+export interface MoveRecordsOptions extends Pick<MovingOptions, 'host' | 'clock' | 'monotonic'> {
   placed: Pick<PlacedPods, 'recordOf' | 'workloadByKey'>;
-  /** Wall clock in ms. */
-  clock: () => number;
-  /** In ms. */
-  monotonic: () => number;
 }
 
 /**
@@ -47,7 +41,7 @@ export interface MoveRecordsOptions {
 export class MoveRecords {
   readonly #o: MoveRecordsOptions;
   /** By key of the workload (owner-references.ts). */
-  readonly #known = new LRUCache<string, readonly Moves[]>(atMost(REMEMBERED));
+  readonly #known = new LRUCache<string, readonly Moves[]>(atMost());
   /** By workload and move. */
   readonly #times: WrittenTimes;
   readonly #handlers = new Set<(workloadKey: string) => void>();

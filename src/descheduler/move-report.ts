@@ -1,29 +1,21 @@
 import { LRUCache } from 'lru-cache';
-import type { Logger } from 'pino';
 import { podSubject } from '../api/pod-subject.ts';
-import type { EventRecorder } from '../kube/event-recorder.ts';
 import { subjectOf } from '../kube/event-subject.ts';
 import { atMost } from '../kube/lru-limit.ts';
 import { keyOf } from '../kube/object.ts';
 import { controllerOf } from '../kube/owner-references.ts';
 import type { PlacedPods } from '../placement/placed-pods.ts';
 import type { MoveRecords } from './move-records.ts';
-import type { MovesMetrics } from './moves-metrics.ts';
+import type { MovingOptions } from './moving-options.ts';
 import { STRATEGIES } from './strategies.ts';
 import type { WantedMove } from './wanted-move.ts';
 
 /** A move without an answer is the same one when it succeeds within that time (ms). No longer than a pod that was given back is left alone. */
 const SAME_MS = 300_000;
-const REMEMBERED = 10_000;
 
-export interface MoveReportOptions {
+export interface MoveReportOptions extends Pick<MovingOptions, 'events' | 'metrics' | 'logger' | 'monotonic'> {
   placed: Pick<PlacedPods, 'rulesOf'>;
-  events: Pick<EventRecorder, 'record'>;
-  metrics: Pick<MovesMetrics, 'moves'>;
   records: Pick<MoveRecords, 'add'>;
-  logger: Logger;
-  /** In ms. */
-  monotonic: () => number;
 }
 
 /** Tells of moves: in Events, metrics, the log and the records of workloads. */
@@ -35,7 +27,7 @@ export class MoveReport {
   constructor(options: MoveReportOptions) {
     this.#o = options;
     const perf = { now: options.monotonic };
-    this.#unanswered = new LRUCache({ ...atMost(REMEMBERED), ttl: SAME_MS, ttlResolution: 0, perf });
+    this.#unanswered = new LRUCache({ ...atMost(), ttl: SAME_MS, ttlResolution: 0, perf });
   }
 
   /** It would have been moved, but for the dry run that `why` speaks of. */

@@ -1,15 +1,12 @@
 import { LRUCache } from 'lru-cache';
-import type { Logger } from 'pino';
 import { releasedFrom } from '../api/released.ts';
-import type { KubeClient } from '../kube/client.ts';
 import type { Pod } from '../kube/core-v1.ts';
-import type { EventRecorder } from '../kube/event-recorder.ts';
 import { atMost } from '../kube/lru-limit.ts';
 import { controllerKeyOf } from '../kube/owner-references.ts';
 import { CAUGHT_UP_MS } from '../kube/reflector-timings.ts';
 import { PODS } from '../kube/resource.ts';
 import { evict, patch } from '../kube/verbs.ts';
-import { evictionRefusal, heldByHost, mayBeDone, refusedForMs } from './eviction-refusal.ts';
+import { evictionRefusal, heldByHost, mayBeDone, refusedForMs, SLOW_MS, slowRestMs } from './eviction-refusal.ts';
 import { HeldMoves } from './held-moves.ts';
 import { LivePods } from './live-pods.ts';
 import { MissingRights } from './missing-rights.ts';
@@ -17,15 +14,13 @@ import { MoveCheck, type MoveCheckOptions, NEVER } from './move-check.ts';
 import type { MoveRecords } from './move-records.ts';
 import { MoveReport } from './move-report.ts';
 import { MovesFuse } from './moves-fuse.ts';
-import type { MovesMetrics } from './moves-metrics.ts';
-import type { MovesStop } from './moves-stop.ts';
 import { MovesUnderWay } from './moves-under-way.ts';
+import type { MovingOptions } from './moving-options.ts';
 import type { Pacer } from './pacer.ts';
 import { releasedAtOnce, staysByPolicy } from './purge-mode.ts';
 import { whyRehearsed } from './rehearsal.ts';
 import { releasePatch } from './release-patches.ts';
 import { readyOf } from './release-step.ts';
-import { SLOW_MS, slowRestMs } from './slow-refusals.ts';
 import { StateRecords } from './state-records.ts';
 import type { Releases } from './releases.ts';
 import { isLost } from '../placement/lost-members.ts';
@@ -40,29 +35,14 @@ const DRY_RUN_MS = 60_000;
 const SHOWN_MS = 2_000;
 /** Retry delay while the most allowed pods of its ReplicaSet are being replaced (ms). */
 const TURN_MS = 1_000;
-const REMEMBERED = 10_000;
 const GAVE_BACK =
   'it was given back to its ReplicaSet (Event ReleasedPodGivenBack), and is tried again within five minutes';
 
-export interface MoverOptions {
-  host: KubeClient;
-  placed: MoveCheckOptions['placed'] & Pick<PlacedPods, 'clusterOf'>;
+export interface MoverOptions extends MovingOptions {
+  placed: MoveCheckOptions['placed'] & Pick<PlacedPods, 'clusterOf' | 'ofWorkload'>;
   pacer: Pacer;
-  /** Whether people let any move begin. */
-  stop: Pick<MovesStop, 'why'>;
   releases: Releases;
-  events: Pick<EventRecorder, 'record'>;
-  metrics: MovesMetrics;
   records: MoveRecords;
-  /** Most moves per pod of a workload within an hour. */
-  perPodPerHour: number;
-  /** Only report moves in Events, logs and metrics; move nothing. */
-  dryRun: boolean;
-  logger: Logger;
-  /** Wall clock in ms, to be written on objects. */
-  clock: () => number;
-  /** In ms. */
-  monotonic: () => number;
 }
 
 /** `notWanted`: no longer to be moved. `workloadHeld`, `controllerHeld`: held for a reason that applies to the whole workload, or to all pods of its controller, as far as they go by the same strategy, and are Ready, or not, as this one. */
@@ -81,13 +61,13 @@ export class Mover {
   /** UIDs of evicted pods, until the caches must show the eviction. */
   readonly #sent: LRUCache<string, true>;
   /** By UID, when a held pod, or one of that controller, may be tried again (monotonic ms). */
-  readonly #restsUntil = new LRUCache<string, number>(atMost(REMEMBERED));
+  readonly #restsUntil = new LRUCache<string, number>(atMost());
   /** By UID, when the turn of a pod ends that was tried in vain for a reason that may be of it alone: when it may be tried again (monotonic ms). */
-  readonly #turnEnds = new LRUCache<string, number>(atMost(REMEMBERED));
+  readonly #turnEnds = new LRUCache<string, number>(atMost());
   /** The same as {@link #restsUntil} of one that was given back, while its member is not lost. */
-  readonly #gaveBack = new LRUCache<string, number>(atMost(REMEMBERED));
+  readonly #gaveBack = new LRUCache<string, number>(atMost());
   /** By UID and strategy, until when the move need not be rehearsed again (monotonic ms). Others may move the pod meanwhile, and this one, too, once it is in earnest. */
-  readonly #rehearsed = new LRUCache<string, number>(atMost(REMEMBERED));
+  readonly #rehearsed = new LRUCache<string, number>(atMost());
   readonly #rights: MissingRights;
   readonly #live: LivePods;
   readonly #check: MoveCheck;
@@ -99,7 +79,7 @@ export class Mover {
   constructor(options: MoverOptions) {
     this.#o = options;
     const perf = { now: options.monotonic };
-    this.#sent = new LRUCache({ ...atMost(REMEMBERED), ttl: CAUGHT_UP_MS, ttlResolution: 0, perf });
+    this.#sent = new LRUCache({ ...atMost(), ttl: CAUGHT_UP_MS, ttlResolution: 0, perf });
     this.underWay = new MovesUnderWay(options.monotonic);
     this.#rights = new MissingRights(options);
     this.#live = new LivePods(options, this.#rights);

@@ -3,12 +3,11 @@ import type { Pod } from '../kube/core-v1.ts';
 import { ownerKeyOf } from '../kube/owner-references.ts';
 import type { PlacedPods } from '../placement/placed-pods.ts';
 import type { MoveRecords } from './move-records.ts';
+import type { MovingOptions } from './moving-options.ts';
 
-export interface MovesFuseOptions {
+export interface MovesFuseOptions extends Pick<MovingOptions, 'perPodPerHour'> {
   placed: Pick<PlacedPods, 'rulesOf' | 'ofWorkload'>;
   records: Pick<MoveRecords, 'withinAnHour' | 'fewEnoughInMs'>;
-  /** Most moves per pod of a workload within an hour. */
-  perPodPerHour: number;
 }
 
 /** What becomes of a move that was sent is known by then in most cases (ms). */

@@ -1,10 +1,9 @@
 import { SILENT_MS } from '../api/fencing.ts';
 import { GANG_LABEL, OUT_OF_SERVICE_TAINT } from '../api/marks.ts';
 import type { Pod } from '../kube/core-v1.ts';
-import { type Taint, taintInWords } from '../kube/taints.ts';
+import { type Taint, taintInWords, toleratedMs } from '../kube/taints.ts';
 import { clusterInWords } from '../api/cluster.ts';
 import type { MoveRules, PlacedMember } from '../placement/placed-pods.ts';
-import { toleratedMs } from './eviction-time.ts';
 import { whyNotMadeAnew } from './replaceable.ts';
 import type { Held, WantedMove } from './wanted-move.ts';
 

@@ -6,7 +6,6 @@ import {
   type WorkloadReference,
 } from '../api/workload-rebalancer.ts';
 import { isActive, isFinished } from '../api/pod-phase.ts';
-import type { KubeClient } from '../kube/client.ts';
 import type { Pod } from '../kube/core-v1.ts';
 import { isReady } from '../kube/conditions.ts';
 import type { Informer } from '../kube/informer.ts';
@@ -14,7 +13,9 @@ import { jsonEqual } from '../kube/json-equal.ts';
 import type { HandlerResult } from '../kube/workqueue.ts';
 import { ownerKeyOf } from '../kube/owner-references.ts';
 import type { PlacedPods } from '../placement/placed-pods.ts';
+import { rebalanceMove } from './displaced.ts';
 import { displacedPod } from './displaced-pod.ts';
+import type { MovingOptions } from './moving-options.ts';
 import { deletedInMs, isSameOrder, NO_SUCH_WORKLOAD } from './order.ts';
 import { OrderFailures } from './order-failures.ts';
 import { OrderMemory } from './order-memory.ts';
@@ -22,8 +23,6 @@ import { removeFinished, writeOrderStatus } from './order-writes.ts';
 import { isOrdered, whyNotFollowed } from './live-order.ts';
 import type { Mover } from './mover.ts';
 import type { MovesFuse } from './moves-fuse.ts';
-import type { MovesStop } from './moves-stop.ts';
-import { rebalanceMove } from './rebalance-move.ts';
 import { rehearse } from './rebalance-rehearsal.ts';
 import { rebalanceStatus, rehearsalInWords, resultsOf } from './rebalance-status.ts';
 import { whyNotMoved } from './replaceable.ts';
@@ -40,8 +39,7 @@ const SETTLED_MS = 5_000;
 const UNREAD = 'its pods could not be read for ten minutes (apply manifests/scheduler/descheduler.yaml)';
 const NOT_WELL = 'not all of its pods are there and Ready';
 
-export interface RebalancersOptions {
-  host: KubeClient;
+export interface RebalancersOptions extends Pick<MovingOptions, 'host' | 'stop' | 'dryRun' | 'clock' | 'monotonic'> {
   placed: Pick<
     PlacedPods,
     'problem' | 'member' | 'workloadNamed' | 'hasRules' | 'ofWorkload' | 'rulesOf' | 'clusterOf' | 'betterPlace'
@@ -49,15 +47,8 @@ export interface RebalancersOptions {
   mover: Pick<Mover, 'read' | 'wasSent' | 'inTurn' | 'restMs' | 'keeps' | 'move' | 'whyHeld' | 'whyHeldNow'> & {
     readonly fuse: Pick<MovesFuse, 'tooOften'>;
   };
-  stop: Pick<MovesStop, 'why'>;
-  /** No pod is moved: each is answered with what it would move. */
-  dryRun: boolean;
   /** All there are; `problem`: why they cannot be followed now. */
   rebalancers: Pick<Informer<WorkloadRebalancer>, 'get' | 'problem'>;
-  /** Wall clock in ms, to be written on objects. */
-  clock: () => number;
-  /** In ms. */
-  monotonic: () => number;
 }
 
 type Outcome = Omit<ObservedWorkload, 'workload'>;

@@ -4,6 +4,7 @@ import { SinceWhen } from '../kube/since-when.ts';
 import { lostMembers } from '../placement/lost-members.ts';
 import type { MoveRules, PlacedMember, PlacedPods } from '../placement/placed-pods.ts';
 import { healStep, isHealed, strandedStep } from './heal-step.ts';
+import type { LossAges } from './loss-ages.ts';
 import { replacedAfterMs, whyItStaysLost } from './member-lost.ts';
 import { withWordsThatCount } from './out-of-service.ts';
 import { onHealOf, purgeRules } from './purge-mode.ts';
@@ -17,10 +18,7 @@ export interface ReleaseJudgeOptions {
   placed: Pick<PlacedPods, 'members' | 'clusterOf' | 'ofController' | 'rulesOf' | 'hasRules'>;
   releases: Pick<Releases, 'of' | 'givenBack' | 'passedMs' | 'countAnew'>;
   room: Pick<RoomForOthers, 'look' | 'tryAnew'>;
-  /** How long a member has been lost, in ms. */
-  lostForMs: (member: string) => number;
-  /** How long moves for loss have not been paused, in ms. */
-  unpausedForMs: () => number;
+  losses: Pick<LossAges, 'lostForMs' | 'countedMs'>;
   /** In ms. */
   monotonic: () => number;
 }
@@ -44,10 +42,10 @@ export class ReleaseJudge {
 
   /** Its released pods and what becomes of them. `set`: what is known of it; undefined: it is gone. */
   steps(setKey: string, set: ReplicaSetFacts | undefined): { steps: ReleaseStep[]; room: Room } {
-    const { placed, releases, lostForMs, unpausedForMs, monotonic } = this.#o;
+    const { placed, releases, losses, monotonic } = this.#o;
     const released = releases.of(setKey);
     const all = placed.members();
-    const members = new Map(all.map((one) => [one.name, withWordsThatCount(one, lostForMs(one.name))]));
+    const members = new Map(all.map((one) => [one.name, withWordsThatCount(one, losses.lostForMs(one.name))]));
     const memberOf = ({ spec }: Pod): PlacedMember | undefined => members.get(placed.clusterOf(spec.nodeName ?? ''));
     // Not Ready may only mean that its member does not answer, or did not until a moment ago.
     for (const pod of released) if (isUnanswered(pod, memberOf(pod))) releases.countAnew(pod);
@@ -59,8 +57,7 @@ export class ReleaseJudge {
     const failover = found?.failover;
     const staysForMs = found === undefined ? Infinity : replacedAfterMs(found);
     const isPaused = lostMembers(all).paused !== undefined;
-    const lossCounts = (pod: Pod): boolean =>
-      !isPaused && Math.min(lostForMs(memberOf(pod)?.name ?? ''), unpausedForMs()) >= staysForMs;
+    const lossCounts = (pod: Pod): boolean => !isPaused && losses.countedMs(memberOf(pod)?.name ?? '') >= staysForMs;
     const rules = purgeRules(failover);
     const { gracePeriodSeconds } = rules;
     const onHeal = onHealOf(failover);
@@ -103,8 +100,8 @@ export class ReleaseJudge {
 
   /** Why it stays, as any other pod of a lost member does for now, in words: of a released pod caches keep all that says so. */
   whyItStaysLost(pod: Pod, rules: MoveRules): string | undefined {
-    const { placed, lostForMs, unpausedForMs } = this.#o;
-    const lostMs = Math.min(lostForMs(placed.clusterOf(pod.spec.nodeName ?? '')), unpausedForMs());
+    const { placed, losses } = this.#o;
+    const lostMs = losses.countedMs(placed.clusterOf(pod.spec.nodeName ?? ''));
     return whyItStaysLost(asOwned(pod), rules, lostMs)?.why;
   }
 

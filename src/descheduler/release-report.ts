@@ -1,12 +1,10 @@
-import type { Logger } from 'pino';
 import { podSubject } from '../api/pod-subject.ts';
 import type { Released } from '../api/released.ts';
 import type { Pod } from '../kube/core-v1.ts';
-import type { EventRecorder } from '../kube/event-recorder.ts';
 import { keyOf } from '../kube/object.ts';
 import type { ChosenReason } from './healed-pods.ts';
 import { NEVER } from './move-check.ts';
-import type { MovesMetrics } from './moves-metrics.ts';
+import type { MovingOptions } from './moving-options.ts';
 import type { EndStep, EvictReason, WaitStep } from './release-step.ts';
 import { ToldCauses } from './told-causes.ts';
 
@@ -43,13 +41,7 @@ const STANDS: Record<EvictReason, string> = {
   NoOther: 'its ReplicaSet makes no other pod beside it',
 };
 
-export interface ReleaseReportOptions {
-  events: Pick<EventRecorder, 'record'>;
-  metrics: MovesMetrics;
-  logger: Logger;
-  /** In ms. */
-  monotonic: () => number;
-}
+export type ReleaseReportOptions = Pick<MovingOptions, 'events' | 'metrics' | 'logger' | 'monotonic'>;
 
 /** Tells what became of released pods: Events, metrics and lines of the log. */
 export class ReleaseReport {

@@ -1,4 +1,5 @@
 import type { Pod } from '../kube/core-v1.ts';
+import { uidOf } from '../kube/object.ts';
 import { CAUGHT_UP_MS } from '../kube/reflector-timings.ts';
 import { mayBeDone } from './eviction-refusal.ts';
 import { type Room, RoomLeft, type RoomLeftOptions, type SetLook } from './room-left.ts';
@@ -67,7 +68,7 @@ export class RoomForOthers {
       if (became === 'went') {
         mayRest = false;
         this.#inVain.delete(setKey);
-      } else this.#tried.set(uidOf(step), { at: this.#monotonic(), isUnheard: became === 'unheard' });
+      } else this.#tried.set(uidOf(step.pod), { at: this.#monotonic(), isUnheard: became === 'unheard' });
       if (became !== undefined) mayGoYet -= 1;
       else if (this.#triedInVain(setKey) === IN_VAIN) break;
     }
@@ -84,7 +85,7 @@ export class RoomForOthers {
   /** One that may have gone has no turn until caches must show whether it did. */
   #inTurn<T extends { readonly pod: Pod }>(steps: readonly T[]): T[] {
     const now = this.#monotonic();
-    const tried = (step: T): Tried => this.#tried.get(uidOf(step)) ?? { at: 0, isUnheard: false };
+    const tried = (step: T): Tried => this.#tried.get(uidOf(step.pod)) ?? { at: 0, isUnheard: false };
     return steps
       .filter((step) => !tried(step).isUnheard || now - tried(step).at >= CAUGHT_UP_MS)
       .toSorted((a, b) => tried(a).at - tried(b).at);
@@ -92,7 +93,7 @@ export class RoomForOthers {
 
   /** A pod is gone. `setKey`: the ReplicaSet that released it. */
   gone(pod: Pod, setKey: string | undefined): void {
-    this.#tried.delete(pod.metadata.uid ?? '');
+    this.#tried.delete(uidOf(pod));
     if (setKey !== undefined) this.#left.gone(setKey, pod);
   }
 
@@ -106,8 +107,4 @@ export class RoomForOthers {
   tryAnew(setKey: string): void {
     this.#restsUntil.delete(setKey);
   }
-}
-
-function uidOf({ pod }: { readonly pod: Pod }): string {
-  return pod.metadata.uid ?? '';
 }

@@ -1,4 +1,6 @@
 import type { Pod } from '../kube/core-v1.ts';
+import { uidOf } from '../kube/object.ts';
+import type { MovingOptions } from './moving-options.ts';
 
 /**
  * A quota counts a pod that is going until its grace period has passed once more after its end (`QuotaV1Pod`). How long it may take from then on until
@@ -8,12 +10,7 @@ const FREED_MS = 600_000;
 /** Its room is used, or was for nothing. */
 const OVER = -Infinity;
 
-export interface RoomLeftOptions {
-  /** Wall clock in ms, to compare with times that objects carry. */
-  clock: () => number;
-  /** In ms. */
-  monotonic: () => number;
-}
+export type RoomLeftOptions = Pick<MovingOptions, 'clock' | 'monotonic'>;
 
 /** A look at a ReplicaSet. */
 export interface SetLook {
@@ -103,8 +100,4 @@ export class RoomLeft {
     const forMs = Date.parse(deletionTimestamp) + graceMs + FREED_MS - this.#o.clock();
     return Math.max(0, Math.min(forMs, 2 * graceMs + FREED_MS));
   }
-}
-
-function uidOf({ metadata }: Pod): string {
-  return metadata.uid ?? '';
 }

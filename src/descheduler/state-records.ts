@@ -1,10 +1,8 @@
 import { WORKLOAD_PLACEMENTS } from '../api/workload-placement.ts';
 import type { WorkloadPlacement } from '../api/workload-placement.ts';
 import { podSubject } from '../api/pod-subject.ts';
-import type { KubeClient } from '../kube/client.ts';
 import type { Pod } from '../kube/core-v1.ts';
 import { ApiError, describeError, isUnauthorized } from '../kube/errors.ts';
-import type { EventRecorder } from '../kube/event-recorder.ts';
 import { subjectOf } from '../kube/event-subject.ts';
 import { ifThere } from '../kube/if-there.ts';
 import { patchStatusAsRead } from '../kube/patch-status.ts';
@@ -25,6 +23,7 @@ import {
   withState,
 } from '../placement/preserved-state.ts';
 import { isUnanswered, REFUSED_MS } from './eviction-refusal.ts';
+import type { MovingOptions } from './moving-options.ts';
 import { ToldCauses } from './told-causes.ts';
 import { STRATEGIES, type Strategy } from './strategies.ts';
 import type { Held, WantedMove } from './wanted-move.ts';
@@ -34,14 +33,8 @@ const MOST_TRIES = 5;
 /** Until it is tried again, in ms: the first pod of a workload may be moved before the object is written. */
 const AGAIN_MS = 2_000;
 
-export interface StateRecordsOptions {
-  host: KubeClient;
+export interface StateRecordsOptions extends Pick<MovingOptions, 'host' | 'events' | 'clock' | 'monotonic'> {
   placed: Pick<PlacedPods, 'rulesOf'>;
-  events: Pick<EventRecorder, 'record'>;
-  /** Wall clock in ms. */
-  clock: () => number;
-  /** In ms. */
-  monotonic: () => number;
 }
 
 function fieldOf(strategy: Strategy): StateField | undefined {

@@ -1,12 +1,11 @@
 import { isReady } from '../kube/conditions.ts';
 import type { Pod } from '../kube/core-v1.ts';
-import { type Taint, taintInWords } from '../kube/taints.ts';
+import { type Taint, taintInWords, toleratedMs } from '../kube/taints.ts';
 import { clusterInWords } from '../api/cluster.ts';
-import { toleratedMs } from './eviction-time.ts';
 import { CONFIRM_MS } from './member-lost.ts';
 import type { MoveRules, PlacedMember } from '../placement/placed-pods.ts';
 import { whyNotMoved, whyNotReplaced } from './replaceable.ts';
-import { whyUnheard } from './unheard-member.ts';
+import { whyUnheard } from '../placement/lost-members.ts';
 import type { Held, WantedMove } from './wanted-move.ts';
 
 /** How long a taint of that virtual node, or of the member as a whole (undefined), has stood against the pod, in ms. */

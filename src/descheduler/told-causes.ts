@@ -3,12 +3,11 @@ import { atMost } from '../kube/lru-limit.ts';
 
 /** While its cause lasts it is told anew that something is held (ms): Events live for an hour, and alerts look at half of one. */
 const TELL_AGAIN_MS = 20 * 60_000;
-const REMEMBERED = 10_000;
 
 /** What was told last about pods and members, so that each cause has an Event, and another one from time to time while it lasts. */
 export class ToldCauses {
   readonly #monotonic: () => number;
-  readonly #told = new LRUCache<string, { cause: string; at: number }>(atMost(REMEMBERED));
+  readonly #told = new LRUCache<string, { cause: string; at: number }>(atMost());
 
   /** @param monotonic in ms. */
   constructor(monotonic: () => number) {

@@ -8,6 +8,7 @@ import { isIllnessRehearsed, notWellThere } from './ill-pods.ts';
 import type { IllPods, IllPodsLook } from './ill-pods.ts';
 import type { MoveRecords } from './move-records.ts';
 import type { Mover } from './mover.ts';
+import type { MovingOptions } from './moving-options.ts';
 import { whyNotMovedAtWill } from './replaceable.ts';
 import { allowance, illnessOf, isIllInMember, unhealthyAfterMs, unhealthyMove } from './unhealthy-in-member.ts';
 import type { IllGroup } from './unhealthy-in-member.ts';
@@ -18,16 +19,12 @@ const LOOK_MS = 5_000;
 /** Most pods tried in one round; then it is looked at all of them anew. */
 const AT_ONCE = 20;
 
-export interface UnhealthyPodsOptions {
+export interface UnhealthyPodsOptions extends Pick<MovingOptions, 'dryRun' | 'clock'> {
   placed: Pick<PlacedPods, 'rulesOf' | 'clusterOf' | 'member' | 'avoided'>;
   mover: Pick<Mover, 'restMs' | 'inTurn' | 'keeps' | 'move'>;
   records: Pick<MoveRecords, 'withinAnHour'>;
   ill: IllPods;
   ages: HealthAges;
-  /** Of all workloads, whatever policies say. */
-  dryRun: boolean;
-  /** Wall clock in ms. */
-  clock: () => number;
 }
 
 /**

@@ -3,7 +3,6 @@ import { atMost } from '../kube/lru-limit.ts';
 
 /** A replacement is Ready by then in most cases; who waits for longer is to know for what (ms). */
 const LONG_MS = 60_000;
-const REMEMBERED = 10_000;
 
 /** Times are monotonic ms. */
 interface Wait {
@@ -15,7 +14,7 @@ interface Wait {
 export class WaitsForTurn {
   readonly #monotonic: () => number;
   /** By key of the ReplicaSet. */
-  readonly #waits = new LRUCache<string, Wait>(atMost(REMEMBERED));
+  readonly #waits = new LRUCache<string, Wait>(atMost());
 
   /** @param monotonic in ms. */
   constructor(monotonic: () => number) {

@@ -61,3 +61,8 @@ export function splitKey(key: string): { namespace?: string; name: string } {
   const slash = key.indexOf('/');
   return slash < 0 ? { name: key } : { namespace: key.slice(0, slash), name: key.slice(slash + 1) };
 }
+
+/** '' where it has none yet. */
+export function uidOf({ metadata: { uid = '' } }: KubeObject): string {
+  return uid;
+}

@@ -45,9 +45,14 @@ export function tolerates(toleration: Toleration, taint: Taint): boolean {
  * For how long tolerations let a pod stay in spite of a taint, in s: 0 without one that tolerates it, Infinity where that has no end. Of several
  * that tolerate it the first in the list counts, as for Kubernetes' taint manager (`GetMatchingTolerations`).
  */
-export function toleratedSeconds(tolerations: readonly Toleration[], taint: Taint): number {
+function toleratedSeconds(tolerations: readonly Toleration[], taint: Taint): number {
   const used = tolerations.find((one) => tolerates(one, taint));
   return used === undefined ? 0 : Math.max(0, used.tolerationSeconds ?? Number.POSITIVE_INFINITY);
+}
+
+/** The same in ms, of a taint of effect NoExecute. */
+export function toleratedMs(tolerations: readonly Toleration[] = [], taint: Omit<Taint, 'effect'>): number {
+  return toleratedSeconds(tolerations, { ...taint, effect: 'NoExecute' }) * 1_000;
 }
 
 /** Whether tolerations let a pod stay in spite of a taint, without end. */

@@ -3,7 +3,6 @@ import { atMost } from './lru-limit.ts';
 
 /** Clocks of machines differ by less (ms): what was written later than that has a time that says nothing. */
 const AHEAD_MS = 60_000;
-const REMEMBERED = 10_000;
 
 export interface WrittenTimesOptions {
   /** Wall clock in ms. */
@@ -16,7 +15,7 @@ export interface WrittenTimesOptions {
 export class WrittenTimes {
   readonly #o: WrittenTimesOptions;
   /** When those that a clock wrote that was ahead were first seen here (monotonic ms). */
-  readonly #ahead = new LRUCache<string, number>(atMost(REMEMBERED));
+  readonly #ahead = new LRUCache<string, number>(atMost());
 
   constructor(options: WrittenTimesOptions) {
     this.#o = options;

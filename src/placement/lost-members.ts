@@ -1,3 +1,4 @@
+import { clusterInWords } from '../api/cluster.ts';
 import type { MemberCluster } from '../api/member-cluster.ts';
 import { isAnswering, mayBeLost } from '../api/unreachable.ts';
 import { conditionOf } from '../kube/conditions.ts';
@@ -54,6 +55,15 @@ export function outageBegan(member: MemberCluster): string | undefined {
 
 export function isLost({ reachable, mayBeLost }: MemberReachability): boolean {
   return reachable === false && mayBeLost;
+}
+
+/**
+ * Why nobody knows how pods in the member are now, though it may well serve: it is not reachable, for a reason by which it is not lost. Undefined for all
+ * others.
+ */
+export function whyUnheard(member: MemberReachability): string | undefined {
+  if (member.reachable !== false || isLost(member)) return undefined;
+  return `${clusterInWords(member.name)} is not reachable, and not lost either: what it said last may be old`;
 }
 
 /**

@@ -1,8 +1,10 @@
 import { pino } from 'pino';
+import { Registry } from 'prom-client';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { gangEvictions } from '../../src/manager/gang-evictions.ts';
+import { movesMetrics } from '../../src/descheduler/moves-metrics.ts';
 import { MovesStop } from '../../src/descheduler/moves-stop.ts';
-import { ToldStop } from '../../src/descheduler/told-stop.ts';
+import { ToldHalts } from '../../src/descheduler/told-halts.ts';
 import type { Pod } from '../../src/kube/core-v1.ts';
 import type { Lease } from '../../src/kube/lease.ts';
 import type { TypedObject } from '../../src/placement/owner-chain.ts';
@@ -220,13 +222,15 @@ test('a stop that lasts is told anew every twenty minutes, with other words at o
   let now = 0;
   const said: string[] = [];
   const stop = new MovesStop(() => now);
-  const told = new ToldStop({
+  const told = new ToldHalts({
+    placed: { members: () => [] },
     stop,
     namespace: 'spillway-system',
     events: {
       record: (about, type, reason) =>
         said.push(`${about.namespace ?? ''}/${about.name} ${about.uid ?? ''} ${type} ${reason}`),
     },
+    metrics: movesMetrics(new Registry()),
     logger: pino({ level: 'silent' }),
     monotonic: () => now,
   });

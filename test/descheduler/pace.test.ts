@@ -173,13 +173,14 @@ test('pods of lost members are moved by the time since so few are, however long 
   now = 7_000;
   losses.observe(fleet('east'));
   expect([losses.lostForMs('east'), losses.unpausedForMs()]).toEqual([7_000, 2_000]);
+  expect(losses.countedMs('east')).toBe(2_000);
   losses.observe(fleet('east', 'west', 'north'));
   losses.observe(fleet('east'));
   expect(losses.unpausedForMs()).toBe(0);
   // A process that begins then knows no pause, and no loss that is older.
   const next = new LossAges(() => now);
   next.observe(fleet('east'));
-  expect(Math.min(next.lostForMs('east'), next.unpausedForMs())).toBe(0);
+  expect(next.countedMs('east')).toBe(0);
 });
 
 test('taints are as old as this process knows them, those of each virtual node and of the whole member by themselves', () => {

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import type { Pod } from '../../src/kube/core-v1.ts';
 import type { KubeObject } from '../../src/kube/object.ts';
 import { ownerProjection } from '../../src/scheduler/projections.ts';
-import { toleratedMs } from '../../src/descheduler/eviction-time.ts';
+import { toleratedMs } from '../../src/kube/taints.ts';
 import { lostMove, whyItStaysLost } from '../../src/descheduler/member-lost.ts';
 import { outOfServiceMove, whyItStaysOutOfService } from '../../src/descheduler/out-of-service.ts';
 import { whyItStaysDrained } from '../../src/descheduler/drain.ts';

@@ -4,7 +4,7 @@ import { configurationFields } from '../../hack/configuration-page.ts';
 import { REASONS } from '../../hack/configuration-reasons.ts';
 import { openApiSchema, type SchemaNode } from '../../src/api/crd.ts';
 import { KINDS } from '../../src/api/kinds.ts';
-import { displacedAfterMs } from '../../src/descheduler/displaced-rules.ts';
+import { displacedAfterMs } from '../../src/descheduler/displaced.ts';
 import { durationInWords } from '../../src/placement/duration.ts';
 
 const CONCEPT = readFileSync('docs/concepts/failover.md', 'utf8');

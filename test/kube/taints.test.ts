@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { firstUntolerated, toleratedSeconds, tolerates, toleratesForGood } from '../../src/kube/taints.ts';
+import { firstUntolerated, toleratedMs, tolerates, toleratesForGood } from '../../src/kube/taints.ts';
 import type { Taint, Toleration } from '../../src/kube/taints.ts';
 
 const taint: Taint = { key: 'gpu', value: 'yes', effect: 'NoSchedule' };
@@ -48,7 +48,7 @@ describe('of several tolerations of one taint the first counts, as for Kubernete
     [Infinity, [other, forGood, short]],
     [0, [{ ...short, tolerationSeconds: -1 }, forGood]],
   ])('%s s', (seconds, tolerations) => {
-    expect(toleratedSeconds(tolerations, evicting)).toBe(seconds);
+    expect(toleratedMs(tolerations, evicting)).toBe(seconds * 1_000);
     expect(toleratesForGood(tolerations, evicting)).toBe(seconds === Infinity);
   });
 });

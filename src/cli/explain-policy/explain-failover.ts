@@ -1,7 +1,7 @@
 import type { Failover } from '../../api/failover.ts';
 import { GANG_LABEL } from '../../api/marks.ts';
 import type { PlacementPolicy } from '../../api/placement-policy.ts';
-import { displacedAfterMs } from '../../descheduler/displaced-rules.ts';
+import { displacedAfterMs } from '../../descheduler/displaced.ts';
 import { replacedAfterMs } from '../../descheduler/member-lost.ts';
 import { onHealOf, purgeRules } from '../../descheduler/purge-mode.ts';
 import { whyNotMadeAnew, whyNotMoved, whyNotReplaced } from '../../descheduler/replaceable.ts';
