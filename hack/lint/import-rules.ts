@@ -46,7 +46,7 @@ const PURE_WITHIN = [
   /^scheduler\/gangs\/(gang|gang-kin|gang-patches)\.ts$/,
   /^members\/leaving\/(leaving-words|remains)\.ts$/,
   // The strategies, and what is to become of released pods.
-  /^descheduler\/(member-lost|out-of-service|taint-no-execute|drain|unschedulable-in-member|unhealthy-in-member|displaced|displaced-rules|gang-timed-out|rebalance-move)\.ts$/,
+  /^descheduler\/(member-lost|out-of-service|taint-no-execute|drain|unhealthy-in-member|displaced|displaced-rules|gang-timed-out|rebalance-move)\.ts$/,
   /^descheduler\/(eviction-refusal|order|strategies|migration|migration-course|migration-status|rebalance-status|wanted-move|replaceable|eviction-time|purge-mode|release-step|release-rules|release-patches|heal-step|heal-choice)\.ts$/,
 ];
 
