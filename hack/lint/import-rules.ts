@@ -46,8 +46,8 @@ const PURE_WITHIN = [
   /^scheduler\/gangs\/(gang|gang-kin|gang-patches)\.ts$/,
   /^members\/leaving\/(leaving-words|remains)\.ts$/,
   // The strategies, and what is to become of released pods.
-  /^descheduler\/(member-lost|out-of-service|taint-no-execute|drain|unschedulable-in-member|unhealthy-in-member|displaced|gang-timed-out)\.ts$/,
-  /^descheduler\/(eviction-refusal|order|strategies|migration|migration-course|migration-status|rebalance-status|successors|wanted-move|replaceable|purge-mode|release-step|release-rules|release-turns|release-patches|heal-step|heal-choice)\.ts$/,
+  /^descheduler\/(member-lost|out-of-service|taint-no-execute|drain|unhealthy-in-member|displaced|gang-timed-out)\.ts$/,
+  /^descheduler\/(eviction-refusal|order|strategies|migration|migration-course|migration-status|rebalance-status|wanted-move|replaceable|purge-mode|release-step|release-rules|release-patches|heal-step|heal-choice)\.ts$/,
 ];
 
 /** Who may know every room: the one that wires them together, and what people call. */

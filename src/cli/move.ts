@@ -7,6 +7,7 @@ import {
   WORKLOAD_MIGRATIONS,
   type WorkloadMigrationSpec,
 } from '../api/workload-migration.ts';
+import { isOver } from '../descheduler/order.ts';
 import { monotonic } from '../kube/clock.ts';
 import { conditionOf } from '../kube/conditions.ts';
 import type { KubeObject } from '../kube/object.ts';
@@ -197,10 +198,6 @@ async function followed(
   const over = await waitFor(terminal, 'it is over', timeoutMs, look(isOver), waitFix, { began });
   for (const line of resultLines(over)) terminal.out(`${line}\n`);
   return conditionOf(over, 'Complete')?.status === 'True' ? EXIT.ok : EXIT.findings;
-}
-
-function isOver({ status }: WorkloadMigration): boolean {
-  return status?.finishTime !== undefined;
 }
 
 /** Without the right to delete it, it goes by itself. */

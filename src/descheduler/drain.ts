@@ -4,7 +4,7 @@ import { firstUntolerated } from '../kube/taints.ts';
 import type { MoveRules, PlacedMember } from '../placement/placed-pods.ts';
 import { whyNotMoved, whyNotReplaced } from './replaceable.ts';
 import { whyUnheard } from '../placement/lost-members.ts';
-import type { Held, WantedMove } from './wanted-move.ts';
+import type { Held, MoveWords } from './wanted-move.ts';
 
 /** Whether the pod's virtual node is being drained. */
 export function isOnDrained({ spec }: Pod, { drained }: PlacedMember): boolean {
@@ -25,15 +25,7 @@ export function whyItStaysDrained(live: Pod, rules: MoveRules, member: PlacedMem
   return why === undefined ? undefined : { why };
 }
 
-export function drainMove(pod: Pod, { name }: PlacedMember, recheck: WantedMove['recheck']): WantedMove {
-  const node = `virtual node ${pod.spec.nodeName ?? ''}`;
-  return {
-    strategy: 'Drain',
-    pod,
-    from: name,
-    recheck,
-    cause: `${node} is to be emptied (taint ${DRAIN_TAINT})`,
-    outcome: 'which goes elsewhere',
-    stays: `${node} is to be emptied (taint ${DRAIN_TAINT}), and it stays there for now`,
-  };
+export function drainWords({ spec }: Pod): MoveWords {
+  const cause = `virtual node ${spec.nodeName ?? ''} is to be emptied (taint ${DRAIN_TAINT})`;
+  return { cause, outcome: 'which goes elsewhere', stays: `${cause}, and it stays there for now` };
 }

@@ -1,4 +1,3 @@
-import type { Failover } from '../api/failover.ts';
 import { isActive, isFinished } from '../api/pod-phase.ts';
 import { isReady } from '../kube/conditions.ts';
 import type { Pod } from '../kube/core-v1.ts';
@@ -40,11 +39,6 @@ export interface IllPodsLook {
   readonly isCalm: boolean;
 }
 
-/** @param all the configuration says that of all moves. */
-export function isIllnessRehearsed(failover: Failover | undefined, all: boolean): boolean {
-  return whyRehearsed('UnhealthyInMember', failover, all) !== undefined;
-}
-
 /** Why a cluster is avoided that pods leave. */
 export function notWellThere(cluster: string): RefusedThere {
   const message = 'they were not well there, while others like them were elsewhere';
@@ -83,7 +77,7 @@ export class IllPods {
     });
     const groups = illGroups(all, afterMs, (rules.replicas ?? 0) - pods.length);
     const toAvoid = this.#toAvoid(rules.workload, groups);
-    const isRehearsed = isIllnessRehearsed(rules.failover, this.#o.dryRun);
+    const isRehearsed = whyRehearsed('UnhealthyInMember', rules.failover, this.#o.dryRun) !== undefined;
     if (!isRehearsed) this.#avoid(first, rules.workload, toAvoid);
     return {
       workload: rules.workload,

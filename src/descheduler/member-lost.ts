@@ -6,7 +6,7 @@ import { durationInWords, parseDuration } from '../placement/duration.ts';
 import { toleratedMs } from '../kube/taints.ts';
 import type { MoveRules } from '../placement/placed-pods.ts';
 import { whyNotReplaced } from './replaceable.ts';
-import type { Held, WantedMove } from './wanted-move.ts';
+import type { Held, MoveWords } from './wanted-move.ts';
 
 /** Default of Kubernetes' tolerationSeconds for unreachable nodes (ms). */
 const LOST_AFTER_MS = 300_000;
@@ -35,12 +35,8 @@ export function whyItStaysLost(live: Pod, rules: MoveRules, lostMs: number): Hel
   return rest > 0 ? { why: `it tolerates ${UNREACHABLE_TAINT} for ${durationInWords(own)}`, forMs: rest } : undefined;
 }
 
-export function lostMove(pod: Pod, member: string, since: number, recheck: WantedMove['recheck']): WantedMove {
+export function lostWords(member: string, since: number): MoveWords {
   return {
-    strategy: 'MemberLost',
-    pod,
-    from: member,
-    recheck,
     cause: `${clusterInWords(member)} has not answered since ${timestamp(since)}`,
     outcome: `which goes elsewhere. It ends in ${member} as soon as that answers again`,
     stays: `${clusterInWords(member)} does not answer; the pod stays what it is, and may run there`,

@@ -5,16 +5,16 @@ import type { Pod } from '../kube/core-v1.ts';
 import type { HandlerResult } from '../kube/workqueue.ts';
 import { controllerOrOwnKeyOf, ownerKeyOf } from '../kube/owner-references.ts';
 import { lostMembers } from '../placement/lost-members.ts';
-import { drainMove, isOnDrained, whyItStaysDrained } from './drain.ts';
+import { drainWords, isOnDrained, whyItStaysDrained } from './drain.ts';
 import type { LossAges } from './loss-ages.ts';
-import { lostMove, replacedAfterMs, whyItStaysLost } from './member-lost.ts';
+import { lostWords, replacedAfterMs, whyItStaysLost } from './member-lost.ts';
 import type { Mover } from './mover.ts';
 import type { MovingOptions } from './moving-options.ts';
-import { isOutOfService, outOfServiceMove, whyItStaysOutOfService, withWordsThatCount } from './out-of-service.ts';
+import { isOutOfService, outOfServiceWords, whyItStaysOutOfService, withWordsThatCount } from './out-of-service.ts';
 import type { MoveRules, PlacedMember, PlacedPods } from '../placement/placed-pods.ts';
 import type { TaintAges } from './taint-ages.ts';
-import { taintMove, taintsAgainst, whyItStaysTainted } from './taint-no-execute.ts';
-import type { Recheck, WantedMove } from './wanted-move.ts';
+import { taintsAgainst, taintWords, whyItStaysTainted } from './taint-no-execute.ts';
+import type { MoveWords, Recheck, WantedMove } from './wanted-move.ts';
 
 /** Most pods tried in one round; then the member's pods are listed and sorted again. */
 const AT_ONCE = 50;
@@ -109,20 +109,22 @@ export class MemberPods {
     const lostMs = losses.lostForMs(name);
     const countedMs = losses.countedMs(name);
     const pods = placed.inMember(name).filter((pod) => isActive(pod) && !mover.wasSent(pod));
-    const recheck = this.#rechecks(name);
+    const rechecks = this.#rechecks(name);
     const moves: WantedMove[] = [];
     // From then on a word that nothing runs there counts.
     let soonestMs = lostMs < SILENT_MS ? Math.min(SILENT_MS - lostMs, LOOK_MS) : LOOK_MS;
     for (const pod of this.#inOrder(pods)) {
       const rest = since === undefined ? Infinity : replacedAfterMs(placed.rulesOf(pod)) - countedMs;
       const found: WantedMove[] = [];
+      const want = (strategy: keyof typeof rechecks, words: MoveWords): void => {
+        found.push({ strategy, pod, from: name, recheck: rechecks[strategy], ...words });
+      };
       // That word says more than the loss: what would hold the pod while it may serve does not.
-      if (member !== undefined && isOutOfService(pod, member))
-        found.push(outOfServiceMove(pod, member, recheck.outOfService));
-      if (since !== undefined && rest <= 0) found.push(lostMove(pod, name, since, recheck.lost));
+      if (member !== undefined && isOutOfService(pod, member)) want('OutOfService', outOfServiceWords(pod, name));
+      if (since !== undefined && rest <= 0) want('MemberLost', lostWords(name, since));
       if (member !== undefined && taintsAgainst(pod, member).length > 0)
-        found.push(taintMove(pod, member, recheck.tainted));
-      if (member !== undefined && isOnDrained(pod, member)) found.push(drainMove(pod, member, recheck.drained));
+        want('TaintNoExecute', taintWords(pod, member));
+      if (member !== undefined && isOnDrained(pod, member)) want('Drain', drainWords(pod));
       // A reason that holds the pod for one strategy need not hold it for another.
       const asRead = mover.asRead(pod);
       const move = found.find((one) => one.recheck(asRead) === undefined) ?? found[0];
@@ -148,7 +150,7 @@ export class MemberPods {
   }
 
   /** Why a pod that was to leave the member stays, by what was to move it, as all is by then. */
-  #rechecks(name: string): Record<'lost' | 'outOfService' | 'tainted' | 'drained', WantedMove['recheck']> {
+  #rechecks(name: string): Record<'MemberLost' | 'OutOfService' | 'TaintNoExecute' | 'Drain', WantedMove['recheck']> {
     const { placed, taints, losses } = this.#o;
     const stillThere =
       (whyItStays: WhyItStays): WantedMove['recheck'] =>
@@ -158,13 +160,13 @@ export class MemberPods {
         return member === undefined || isGone ? 'notWanted' : whyItStays(live, placed.rulesOf(live), member);
       };
     return {
-      lost: stillThere((live, rules) =>
+      MemberLost: stillThere((live, rules) =>
         this.#lostSince(name) === undefined ? 'notWanted' : whyItStaysLost(live, rules, losses.countedMs(name)),
       ),
-      outOfService: stillThere((live, rules, member) =>
+      OutOfService: stillThere((live, rules, member) =>
         whyItStaysOutOfService(live, rules, member, (taint) => taints.againstMs(live, name, live.spec.nodeName, taint)),
       ),
-      tainted: stillThere((live, rules, member) => {
+      TaintNoExecute: stillThere((live, rules, member) => {
         const pause = { why: lostMembers(placed.members()).paused, unpausedForMs: losses.unpausedForMs() };
         return whyItStaysTainted(
           live,
@@ -174,7 +176,7 @@ export class MemberPods {
           pause,
         );
       }),
-      drained: stillThere(whyItStaysDrained),
+      Drain: stillThere(whyItStaysDrained),
     };
   }
 }

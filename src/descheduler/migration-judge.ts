@@ -6,6 +6,7 @@ import type { GoingTogether, PlacedPods } from '../placement/placed-pods.ts';
 import type { MigratedPods } from './migrated-pods.ts';
 import { type JudgedWorkload, migrationReport, withPlaces } from './migration-report.ts';
 import type { MovesFuse } from './moves-fuse.ts';
+import { isSameOrder } from './order.ts';
 import { isJudged, listInText, type MigrationFound, refused } from './migration-status.ts';
 import type { MovingOptions } from './moving-options.ts';
 
@@ -166,9 +167,7 @@ export class MigrationJudge {
     if (this.#fitted === undefined || keyOf(this.#fitted.migration) === key) return false;
     const { migration, at } = this.#fitted;
     const shown = placed.migration(keyOf(migration));
-    const isSame =
-      shown?.metadata.uid === migration.metadata.uid && shown?.metadata.generation === migration.metadata.generation;
-    if (shown !== undefined && isSame && !isJudged(shown) && monotonic() - at < SHOWN_MS) return true;
+    if (isSameOrder(migration, shown) && !isJudged(shown) && monotonic() - at < SHOWN_MS) return true;
     this.#fitted = undefined;
     return false;
   }

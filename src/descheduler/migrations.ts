@@ -3,7 +3,6 @@ import { LOCAL } from '../api/cluster-tiers.ts';
 import { isFinished } from '../api/pod-phase.ts';
 import { conditionOf } from '../kube/conditions.ts';
 import type { Pod } from '../kube/core-v1.ts';
-import { jsonEqual } from '../kube/json-equal.ts';
 import { keyOf } from '../kube/object.ts';
 import type { HandlerResult } from '../kube/workqueue.ts';
 import { clusterInWords } from '../api/cluster.ts';
@@ -12,11 +11,9 @@ import type { PlacedPods } from '../placement/placed-pods.ts';
 import { MigratedPods, type NamedWorkload } from './migrated-pods.ts';
 import { type Judging, MigrationJudge, NOT_KNOWN_MS } from './migration-judge.ts';
 import type { MovingOptions } from './moving-options.ts';
-import { deletedInMs, isOver, isSameOrder } from './order.ts';
+import { deletedInMs, isOver, isSameOrder, OrderMemory, whyNotFollowed } from './order.ts';
 import { OrderFailures } from './order-failures.ts';
-import { OrderMemory } from './order-memory.ts';
-import { removeFinished, writeOrderStatus } from './order-writes.ts';
-import { isOrdered, whyNotFollowed } from './live-order.ts';
+import { isOrdered, removeFinished, writeOrderStatus } from './order-requests.ts';
 import { type MigrationStep, migrationMove, migrationStep } from './migration.ts';
 import { type Course, givenUp, progressInWords, seen, sumOf, unseen, whyStuck } from './migration-course.ts';
 import { isJudged, listInText, type MigrationFound, migrationStatus } from './migration-status.ts';
@@ -131,10 +128,7 @@ export class Migrations {
     const restMs = this.#judge.restMs(this.#sights.get(key)?.judging ?? {});
     if (found === undefined) return { requeueAfterMs: Math.max(LOOK_MS, restMs) };
     const status = migrationStatus(migration, found, clock());
-    await failures.afterwards(async () => {
-      if (jsonEqual(migration.status, status)) return;
-      await writeOrderStatus(host, WORKLOAD_MIGRATIONS, migration, status, signal);
-    });
+    await failures.afterwards(() => writeOrderStatus(host, WORKLOAD_MIGRATIONS, migration, status, signal));
     if (migration.spec.suspend || status.finishTime !== undefined) return undefined;
     return { requeueAfterMs: found.fits?.status === 'Unknown' ? Math.max(NOT_KNOWN_MS, restMs) : LOOK_MS };
   }

@@ -5,7 +5,7 @@ import { type Taint, taintInWords, toleratedMs } from '../kube/taints.ts';
 import { clusterInWords } from '../api/cluster.ts';
 import type { MoveRules, PlacedMember } from '../placement/placed-pods.ts';
 import { whyNotMadeAnew } from './replaceable.ts';
-import type { Held, WantedMove } from './wanted-move.ts';
+import type { Held, MoveWords } from './wanted-move.ts';
 
 /**
  * The member with those words of an administrator that count for the descheduler. `lostMs`: how long it has seen the member lost itself, by
@@ -43,17 +43,13 @@ export function whyItStaysOutOfService(
   return { why: `it tolerates ${taintInWords(taint)} for so long`, forMs };
 }
 
-export function outOfServiceMove(pod: Pod, { name }: PlacedMember, recheck: WantedMove['recheck']): WantedMove {
-  const { nodeName = '' } = pod.spec;
+export function outOfServiceWords(pod: Pod, member: string): MoveWords {
+  const isOut = `${pod.spec.nodeName ?? ''} is out of service (taint ${OUT_OF_SERVICE_TAINT})`;
   return {
-    strategy: 'OutOfService',
-    pod,
-    from: name,
-    recheck,
     // Those of a gang have one place together: the first ones of it find none while the others are where they are.
     leavesAnyway: pod.metadata.labels?.[GANG_LABEL] !== undefined,
-    cause: `${clusterInWords(name)} does not answer, and ${nodeName} is out of service (taint ${OUT_OF_SERVICE_TAINT})`,
+    cause: `${clusterInWords(member)} does not answer, and ${isOut}`,
     outcome: 'which goes elsewhere',
-    stays: `${nodeName} is out of service (taint ${OUT_OF_SERVICE_TAINT}), and it stays there for now`,
+    stays: `${isOut}, and it stays there for now`,
   };
 }

@@ -16,11 +16,9 @@ import type { PlacedPods } from '../placement/placed-pods.ts';
 import { rebalanceMove } from './displaced.ts';
 import { displacedPod } from './displaced-pod.ts';
 import type { MovingOptions } from './moving-options.ts';
-import { deletedInMs, isSameOrder, NO_SUCH_WORKLOAD } from './order.ts';
+import { deletedInMs, isSameOrder, NO_SUCH_WORKLOAD, OrderMemory, whyNotFollowed } from './order.ts';
 import { OrderFailures } from './order-failures.ts';
-import { OrderMemory } from './order-memory.ts';
-import { removeFinished, writeOrderStatus } from './order-writes.ts';
-import { isOrdered, whyNotFollowed } from './live-order.ts';
+import { isOrdered, removeFinished, writeOrderStatus } from './order-requests.ts';
 import type { Mover } from './mover.ts';
 import type { MovesFuse } from './moves-fuse.ts';
 import { rehearse } from './rebalance-rehearsal.ts';
@@ -113,10 +111,7 @@ export class Rebalancers {
       observed.push(known ?? { workload, ...(await this.#step(object, this.#sight(sights, index), look)) });
     }
     const status = rebalanceStatus(object, observed, { now: clock(), isDry: this.#isDry(object) });
-    await failures.afterwards(async () => {
-      if (jsonEqual(object.status, status)) return;
-      await writeOrderStatus(host, WORKLOAD_REBALANCERS, object, status, signal);
-    });
+    await failures.afterwards(() => writeOrderStatus(host, WORKLOAD_REBALANCERS, object, status, signal));
     if (status.finishTime === undefined) return { requeueAfterMs: LOOK_MS };
     return this.#sights.forget(name);
   }

@@ -5,10 +5,10 @@ import { controllerOrOwnKeyOf } from '../kube/owner-references.ts';
 import type { HandlerResult } from '../kube/workqueue.ts';
 import { clusterInWords } from '../api/cluster.ts';
 import { NEXT_POD_WAIT_MS } from '../placement/next-pod-wait.ts';
-import { hasBegun, PATIENCE_MS, refusedPodsStep, whyItStays } from '../placement/refused-pod.ts';
+import { hasBegun, PATIENCE_MS, refusedPodsStep } from '../placement/refused-pod.ts';
 import type { Mover } from './mover.ts';
 import type { PlacedPods, PodRefusal } from '../placement/placed-pods.ts';
-import { unschedulableMove } from './unschedulable-in-member.ts';
+import { whyNotMovedUnstarted } from './replaceable.ts';
 import type { Recheck, WantedMove } from './wanted-move.ts';
 
 /** Check interval of a workload with refused pods (ms). */
@@ -102,23 +102,29 @@ export class RefusedInMember {
 
   #wanted({ pod, refusal }: Candidate): WantedMove {
     const { cluster, reason, message, isUnschedulable } = refusal;
-    if (isUnschedulable) return unschedulableMove(pod, refusal, (live) => this.#recheck(live, refusal));
-    return {
-      strategy: 'RefusedInMember',
-      pod,
-      from: cluster,
-      recheck: (live) => this.#recheck(live, refusal),
-      cause: `${clusterInWords(cluster)} refuses it (${reason}), and it never started there`,
-      outcome: `which goes elsewhere: ${cluster} is avoided for a while. The refusal: ${message}`,
-      stays: `it stays in ${clusterInWords(cluster)}, which refuses it, and starts there once it is taken`,
-    };
+    const there = clusterInWords(cluster);
+    const goes = `which goes elsewhere: ${cluster} is avoided for a while`;
+    const own = isUnschedulable
+      ? ({
+          strategy: 'UnschedulableInMember',
+          cause: `${there} has had no node for it for too long, and it never started there`,
+          outcome: `${goes}. The member's scheduler said: ${message}`,
+          stays: `it waits in ${there}, which has no node for it, and starts there once there is one`,
+        } as const)
+      : ({
+          strategy: 'RefusedInMember',
+          cause: `${there} refuses it (${reason}), and it never started there`,
+          outcome: `${goes}. The refusal: ${message}`,
+          stays: `it stays in ${there}, which refuses it, and starts there once it is taken`,
+        } as const);
+    return { pod, from: cluster, recheck: (live) => this.#recheck(live, refusal), ...own };
   }
 
   #recheck(live: Pod, { cluster }: PodRefusal): Recheck {
     const { placed, clock } = this.#o;
     const still = hasBegun(live) ? undefined : placed.refusalOf(live);
     if (still?.cluster !== cluster || !still.triesNext || still.at + PATIENCE_MS > clock()) return 'notWanted';
-    const own = whyItStays(live);
+    const own = whyNotMovedUnstarted(live);
     if (own !== undefined) return { why: own };
     // The cached status may be outdated.
     const member = placed.member(cluster);

@@ -1,11 +1,21 @@
+import { isActive, isFinished } from '../api/pod-phase.ts';
 import { releasedFrom } from '../api/released.ts';
+import { isReady } from '../kube/conditions.ts';
 import type { Pod } from '../kube/core-v1.ts';
 import { type HealStep, replacementOf } from './heal-step.ts';
-import type { EvictReason, ReleaseFacts, ReleaseStep, ReplicaSetFacts, WaitStep } from './release-step.ts';
-import { readySuccessors } from './successors.ts';
+import { madeAt } from './pod-age.ts';
+import {
+  type EvictReason,
+  missingOf,
+  readyOf,
+  type ReleaseFacts,
+  type ReleaseStep,
+  type ReplicaSetFacts,
+  type WaitStep,
+} from './release-step.ts';
 
 /** A released pod that its ReplicaSet may want. */
-export interface ReleaseCase {
+interface ReleaseCase {
   readonly pod: Pod;
   readonly facts: ReleaseFacts;
   readonly set: ReplicaSetFacts;
@@ -20,11 +30,11 @@ export interface ReleaseCase {
 }
 
 /** What the steps of those before it leave. */
-export interface Left {
+interface Left {
   /** Pods that are Ready, those that are released and stay among them. */
   readonly ready: number;
   /** How many pods the ReplicaSet has too few; less than 0: too many. */
-  readonly room: number;
+  readonly missing: number;
   /** Released pods that go as others are Ready in their places. */
   readonly replaced: number;
 }
@@ -40,8 +50,54 @@ const SHORT_MS = 60_000;
 /** Between two looks at a pod that waits for its member, in ms. */
 const LOOK_MS = 5_000;
 
+/**
+ * One step for each released pod of a ReplicaSet, oldest release first. A Ready one is evicted only while, without it, at least as
+ * many pods are Ready as the ReplicaSet wants or, if it had fewer at the time of the release, as it had then, one in its place among them. Of those whose member answers
+ * again one is given back at a time, when the ReplicaSet has no pod too many.
+ */
+export function releaseSteps(facts: ReleaseFacts): ReleaseStep[] {
+  const { set, released } = facts;
+  const staying = released.filter(({ metadata }) => metadata.deletionTimestamp === undefined);
+  const count = staying.filter((pod) => !waitsForMember(pod)).length;
+  let left = atFirst(facts);
+  return staying.toSorted(byRelease).map((pod): ReleaseStep => {
+    if (set === undefined) return { pod, kind: 'evict', why: 'Gone' };
+    const unwanted = whyUnwanted(pod, set);
+    if (unwanted !== undefined) return { pod, kind: 'evict', why: unwanted };
+    const own = isReady(pod) ? 1 : 0;
+    const waits = waitsForMember(pod);
+    const heal = waits ? facts.heal(pod) : ((own === 0 ? facts.stranded(pod) : undefined) ?? 'replaced');
+    const one: ReleaseCase = { pod, facts, set, own, waits, heal, count };
+    const step = releaseStep(one, left);
+    left = after(step, one, left);
+    return step;
+  });
+}
+
+/** What the ReplicaSet has too many of goes. A watch can be silent without an error, so what it says itself counts, too. */
+function atFirst({ set, owned, released }: ReleaseFacts): Left {
+  const { replicas, ready: said, available } = set ?? { replicas: Number.POSITIVE_INFINITY };
+  const standing = Math.min(readyOf(owned), replicas);
+  const ready = Math.min(standing, said ?? standing, available ?? standing) + readyOf(released);
+  return { ready, missing: missingOf(set, owned), replaced: 0 };
+}
+
+/** What its step leaves to those after it. */
+function after(step: ReleaseStep, { own, waits }: ReleaseCase, left: Left): Left {
+  const { ready, missing, replaced } = left;
+  // One of the two goes, the original or the other one.
+  if (step.kind === 'choose') return { ready: missing === 0 ? ready - 1 : ready, missing: missing - 1, replaced };
+  if (step.kind !== 'evict') return left;
+  return {
+    ready: ready - own,
+    // Each of those that may go for others may be one that does: how many do is counted as they go (room-for-others.ts).
+    missing,
+    replaced: step.why === 'Replaced' && !waits ? replaced + 1 : replaced,
+  };
+}
+
 /** One that waits says what is against its end where others would come for it. */
-export function releaseStep(one: ReleaseCase, left: Left): ReleaseStep {
+function releaseStep(one: ReleaseCase, left: Left): ReleaseStep {
   const step = firstStep(one, left);
   if (step.kind !== 'wait' || step.keeps !== undefined || !isInTheWay(one, left)) return step;
   const why = one.facts.whyItStaysLost(one.pod);
@@ -60,8 +116,8 @@ function firstStep(one: ReleaseCase, left: Left): ReleaseStep {
  * It serves nobody, and keeps room from the one that is to come. One that is Ready serves: its MemberCluster only does not say that all of it can be
  * relied on. While the fault is more likely here, all that wait may serve, though nobody hears of it.
  */
-function isInTheWay({ pod, own, heal, facts }: ReleaseCase, { room }: Left): boolean {
-  const isSo = heal === 'lost' && own === 0 && room > 0 && facts.lossCounts(pod);
+function isInTheWay({ pod, own, heal, facts }: ReleaseCase, { missing }: Left): boolean {
+  const isSo = heal === 'lost' && own === 0 && missing > 0 && facts.lossCounts(pod);
   return isSo && facts.mayMakeRoom && facts.shortForMs >= SHORT_MS;
 }
 
@@ -86,22 +142,21 @@ function outOfService(one: ReleaseCase): ReleaseStep | undefined {
 }
 
 /** One at a time, as the ReplicaSet ends one that it has too many. Where nobody came in its place, and it may go, it is as any other that was released. */
-function chosen(one: ReleaseCase, { ready, room }: Left): ReleaseStep | undefined {
+function chosen(one: ReleaseCase, { ready, missing }: Left): ReleaseStep | undefined {
   const { pod, set, own, heal, facts } = one;
   if (heal !== 'choose') return undefined;
-  if (room < 0) return later(pod);
-  const instead = room > 0 ? undefined : replacementOf(pod, facts.owned, facts.clusterOf);
-  if (room === 0 && instead === undefined && !mustStay(one)) return undefined;
+  if (missing < 0) return later(pod);
+  const instead = missing > 0 ? undefined : replacementOf(pod, facts.owned, facts.clusterOf);
+  if (missing === 0 && instead === undefined && !mustStay(one)) return undefined;
   return { pod, kind: 'choose', instead, mayGo: ready - own >= set.replicas };
 }
 
 /** As many are Ready as before without it, one in its place among them. */
 function replaced(one: ReleaseCase, left: Left): ReleaseStep | undefined {
-  const { pod, set, own, count, facts } = one;
+  const { set, own } = one;
   const others = left.ready - own;
   if (others < wanted(one)) return undefined;
-  const isReplaced =
-    own === 0 || others >= set.replicas || readySuccessors(pod, count, facts.owned, set.replicas) > left.replaced;
+  const isReplaced = own === 0 || others >= set.replicas || readySuccessors(one) > left.replaced;
   return isReplaced ? evicted(one, 'Replaced') : undefined;
 }
 
@@ -140,4 +195,40 @@ function restMs(pod: Pod, { rules, passedMs }: ReleaseFacts): number {
 function wanted({ pod, set: { replicas }, own, waits }: ReleaseCase): number {
   if (waits) return own === 0 ? 0 : replicas;
   return Math.min(replicas, releasedFrom(pod)?.ready ?? replicas);
+}
+
+/**
+ * How many of the released pods have one in their places that is Ready. Where fewer were Ready at the release than the ReplicaSet wants, that so many
+ * are Ready now may be the others that got well.
+ *
+ * Those that came are the ones made since that release, and the youngest of as many as it wants, as the clock that wrote the former may be ahead
+ * of the one that wrote the latter.
+ */
+function readySuccessors({ pod: released, facts, set, count }: ReleaseCase): number {
+  const at = releasedFrom(released)?.at ?? '';
+  // Of two of the same second the one that is not Ready may be the one that came.
+  const byAge = facts.owned
+    .filter(isActive)
+    .toSorted((a, b) => madeAt(a).localeCompare(madeAt(b)) || Number(isReady(b)) - Number(isReady(a)));
+  const came = byAge.filter((pod, index) => index >= set.replicas - count || (at !== '' && madeAt(pod) >= at));
+  // Some may be in the places of those that are gone.
+  return Math.min(count, came.length) - came.filter((pod) => !isReady(pod)).length;
+}
+
+/** Why nobody wants it, wherever it is. */
+function whyUnwanted(pod: Pod, { replicas }: ReplicaSetFacts): EvictReason | undefined {
+  if (isFinished(pod)) return 'Finished';
+  return replicas === 0 ? 'NoReplicas' : undefined;
+}
+
+function waitsForMember(pod: Pod): boolean {
+  return releasedFrom(pod)?.lost === true;
+}
+
+function byRelease(a: Pod, b: Pod): number {
+  return releasedAt(a) - releasedAt(b) || ((a.metadata.uid ?? '') < (b.metadata.uid ?? '') ? -1 : 1);
+}
+
+function releasedAt(pod: Pod): number {
+  return Date.parse(releasedFrom(pod)?.at ?? '') || 0;
 }

@@ -1,4 +1,5 @@
 import { GANG_LABEL } from '../api/marks.ts';
+import { isTrue } from '../kube/conditions.ts';
 import type { Pod } from '../kube/core-v1.ts';
 import { controllerOf, groupKindOf } from '../kube/owner-references.ts';
 import { usesClaims } from '../kube/uses-claims.ts';
@@ -61,6 +62,15 @@ export function whyNotMovedAtWill(pod: Pod): string | undefined {
   return controllerKindOf(pod) === 'batch/Job'
     ? 'a Job counts a pod that is deleted as one that failed'
     : whyNotMoved(pod);
+}
+
+/** The same for one that never started where it is: volumes of its own have no data yet, and go with it. */
+export function whyNotMovedUnstarted(pod: Pod): string | undefined {
+  const volumes = (pod.spec.volumes ?? []).filter(({ ephemeral }) => ephemeral === undefined);
+  const why = whyNotMovedAtWill({ ...pod, spec: { ...pod.spec, volumes } });
+  if (why !== undefined) return why;
+  // A pod that is made with the name of its node never was a scheduler's.
+  return isTrue(pod, 'PodScheduled') ? undefined : 'no scheduler chose its node, so another one would come to the same';
 }
 
 /** Why nobody would make another one once the pod is gone; undefined when somebody would. */

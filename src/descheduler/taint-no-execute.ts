@@ -6,7 +6,7 @@ import { CONFIRM_MS } from './member-lost.ts';
 import type { MoveRules, PlacedMember } from '../placement/placed-pods.ts';
 import { whyNotMoved, whyNotReplaced } from './replaceable.ts';
 import { whyUnheard } from '../placement/lost-members.ts';
-import type { Held, WantedMove } from './wanted-move.ts';
+import type { Held, MoveWords } from './wanted-move.ts';
 
 /** How long a taint of that virtual node, or of the member as a whole (undefined), has stood against the pod, in ms. */
 type SinceMs = (taint: Taint, node: string | undefined) => number;
@@ -85,16 +85,8 @@ function withoutPolicies(member: PlacedMember): PlacedMember {
   return { ...member, clusterTaints: member.clusterTaints.filter(({ policy }) => policy === undefined) };
 }
 
-export function taintMove(pod: Pod, member: PlacedMember, recheck: WantedMove['recheck']): WantedMove {
-  const { name } = member;
+export function taintWords(pod: Pod, member: PlacedMember): MoveWords {
   const taints = taintsAgainst(pod, member).map(taintInWords).join(', ');
-  return {
-    strategy: 'TaintNoExecute',
-    pod,
-    from: name,
-    recheck,
-    cause: `${clusterInWords(name)} has taints that it does not tolerate (${taints})`,
-    outcome: 'which goes elsewhere',
-    stays: `${clusterInWords(name)} has taints that it does not tolerate (${taints}), and it stays there for now`,
-  };
+  const cause = `${clusterInWords(member.name)} has taints that it does not tolerate (${taints})`;
+  return { cause, outcome: 'which goes elsewhere', stays: `${cause}, and it stays there for now` };
 }

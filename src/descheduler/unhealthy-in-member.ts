@@ -43,16 +43,11 @@ export interface IllGroup {
   readonly well: ReadonlyMap<string, readonly string[]>;
   /** How many of them are well in other clusters. */
   readonly wellElsewhere: number;
-  /** How many may make way now: as many as are well elsewhere, those counted in that went there and have yet to be. See {@link allowance}. */
+  /**
+   * How many may make way now: as many as are well elsewhere, those counted in that went there and have yet to be. Fewer by those of its revision that
+   * do so, out of whichever cluster: those that come instead have yet to be well, and the same ones vouch for all.
+   */
   readonly atMost: number;
-}
-
-/**
- * How many of a group may make way when so many of its revision have since it was looked at, out of whichever cluster: those that come instead
- * have yet to be well, and the same ones vouch for all.
- */
-export function allowance({ atMost }: Pick<IllGroup, 'atMost'>, went: number): number {
-  return Math.max(0, atMost - went);
 }
 
 interface Revision {

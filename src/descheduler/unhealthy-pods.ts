@@ -4,13 +4,14 @@ import { clusterInWords } from '../api/cluster.ts';
 import type { PlacedPods } from '../placement/placed-pods.ts';
 import { ENOUGH_LEFT_MS, PATIENCE_MS } from '../placement/refused-pod.ts';
 import type { HealthAges } from './health-ages.ts';
-import { isIllnessRehearsed, notWellThere } from './ill-pods.ts';
+import { notWellThere } from './ill-pods.ts';
 import type { IllPods, IllPodsLook } from './ill-pods.ts';
 import type { MoveRecords } from './move-records.ts';
 import type { Mover } from './mover.ts';
 import type { MovingOptions } from './moving-options.ts';
+import { whyRehearsed } from './rehearsal.ts';
 import { whyNotMovedAtWill } from './replaceable.ts';
-import { allowance, illnessOf, isIllInMember, unhealthyAfterMs, unhealthyMove } from './unhealthy-in-member.ts';
+import { illnessOf, isIllInMember, unhealthyAfterMs, unhealthyMove } from './unhealthy-in-member.ts';
 import type { IllGroup } from './unhealthy-in-member.ts';
 import type { Recheck } from './wanted-move.ts';
 
@@ -47,7 +48,7 @@ export class UnhealthyPods {
     for (const group of found.groups) {
       const { revision } = group;
       const before = went.get(revision) ?? 0;
-      const left = { ...group, atMost: allowance(group, before) };
+      const left = { ...group, atMost: Math.max(0, group.atMost - before) };
       const { count, isMore } = await this.#move(left, found, workloadKey, signal);
       if (isMore) return { requeueAfterMs: 0 };
       went.set(revision, before + count);
@@ -114,7 +115,7 @@ export class UnhealthyPods {
     if (placed.clusterOf(live.spec.nodeName ?? '') !== cluster || !isIllInMember(live)) return 'notWanted';
     const { failover } = placed.rulesOf(live);
     // In earnest by now, and nothing is avoided yet.
-    if (isIllnessRehearsed(failover, dryRun) !== isRehearsed) return 'notWanted';
+    if ((whyRehearsed('UnhealthyInMember', failover, dryRun) !== undefined) !== isRehearsed) return 'notWanted';
     const afterMs = unhealthyAfterMs(failover);
     const { illForMs } = ages.of(workloadKey, live.metadata.uid ?? '');
     if (afterMs === undefined || illForMs < afterMs) return 'notWanted';

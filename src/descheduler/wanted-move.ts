@@ -39,3 +39,6 @@ export interface WantedMove {
   /** State while it is held, for Events. */
   readonly stays: string;
 }
+
+/** What a strategy itself says of a move. */
+export type MoveWords = Pick<WantedMove, 'leavesAnyway' | 'cause' | 'outcome' | 'stays'>;

@@ -1,7 +1,4 @@
-import { GANG_LABEL } from '../api/marks.ts';
-import { conditionOf } from '../kube/conditions.ts';
 import type { ContainerStatus, Pod } from '../kube/core-v1.ts';
-import { controllerOf, groupKindOf } from '../kube/owner-references.ts';
 import { timestamp } from '../kube/timestamps.ts';
 import type { Avoided } from './avoided.ts';
 
@@ -78,24 +75,4 @@ export function successorOf(pod: Pod, avoidedUntil: number, now: number): Pod {
   const { nodeName: _, ...spec } = pod.spec;
   const waits = Math.max(0, avoidedUntil - now - ENOUGH_LEFT_MS);
   return { ...pod, metadata: { ...pod.metadata, creationTimestamp: timestamp(now - waits) }, spec };
-}
-
-/** Controllers that replace a deleted pod by another one of the same kind, and think nothing of it. */
-const REPLACING = new Set(['apps/ReplicaSet', 'apps/StatefulSet', '/ReplicationController']);
-
-/** Why a pod that never started stays where it is refused, in words; undefined when another one can take its part. */
-export function whyItStays({ metadata, spec, status }: Pod): string | undefined {
-  const controller = controllerOf({ metadata });
-  if (controller === undefined) return 'it has no controller that would make another one';
-  const groupKind = groupKindOf(controller);
-  if (groupKind === 'batch/Job') return 'a Job counts a pod that is deleted as one that failed';
-  if (!REPLACING.has(groupKind)) return `it is not known that a ${controller.kind} would make another one`;
-  if (metadata.labels?.[GANG_LABEL] !== undefined) return 'the pods of a gang have one place together';
-  if ((spec.volumes ?? []).some(({ persistentVolumeClaim }) => persistentVolumeClaim !== undefined)) {
-    return 'it uses claims, and goes where their data are';
-  }
-  const scheduled = conditionOf({ status }, 'PodScheduled');
-  // A pod that is made with the name of its node never was a scheduler's.
-  if (scheduled?.status !== 'True') return 'no scheduler chose its node, so another one would come to the same';
-  return undefined;
 }

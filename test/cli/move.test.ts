@@ -323,7 +323,7 @@ describe('the verb', () => {
       const looks = api.requests('GET').filter(({ path }) => path.startsWith(`${PATH}/`)).length;
       const isOver = looks > 3;
       const found = isOver
-        ? { conditions: done, workloads, finishTime: '2026-01-01T00:00:00Z' }
+        ? { conditions: done, workloads, finishTime: '2026-01-01T00:00:00Z', observedGeneration: 1 }
         : { conditions: rests };
       for (const key of stored()) api.edit(key, { status: found });
       if (terminal.notes.includes(`waiting: ${message}`)) late = 1_800_000;
@@ -391,8 +391,26 @@ describe('the verb', () => {
       { type: 'Complete', status: complete, reason: 'x', message: '' },
     ];
     const workloads = [entry({ moved: 3, waiting: 0, reason: 'Moved' })];
-    answer('True', { conditions, workloads, finishTime: '2026-01-01T00:00:00Z' });
+    answer('True', { conditions, workloads, finishTime: '2026-01-01T00:00:00Z', observedGeneration: 1 });
     expect(await move('deploy/web', '--from', 'a', '--wait')).toBe(code);
     expect(terminal.stdout).toContain('\ndeployment/web: 3 of 3 pods moved\n');
+  });
+
+  it('with --wait waits on when it was over and somebody edited it, which begins it anew', async () => {
+    const status = (state: string, observedGeneration: number, message: string) => ({
+      conditions: [
+        { type: 'Fits', status: 'True', reason: 'AllFit', message: '' },
+        { type: 'Complete', status: state, reason: 'x', message },
+      ],
+      workloads: [entry({ moved: 3, waiting: 0, reason: 'Moved' })],
+      finishTime: '2026-01-01T00:00:00Z',
+      observedGeneration,
+    });
+    timer = setInterval(() => {
+      const isSeen = terminal.notes.includes('waiting: as it was before');
+      const found = isSeen ? status('True', 2, '') : status('False', 1, 'as it was before');
+      for (const key of stored()) api.edit(key, { metadata: { generation: 2 }, status: found });
+    }, 20);
+    expect(await move('deploy/web', '--from', 'a', '--wait')).toBe(0);
   });
 });

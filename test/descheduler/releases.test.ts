@@ -8,7 +8,7 @@ import {
   waitsForHeal,
 } from '../../src/descheduler/purge-mode.ts';
 import { costPatch, giveBackPatch, releasePatch } from '../../src/descheduler/release-patches.ts';
-import { releaseSteps } from '../../src/descheduler/release-turns.ts';
+import { releaseSteps } from '../../src/descheduler/release-rules.ts';
 import { Releases } from '../../src/descheduler/releases.ts';
 import type { Pod } from '../../src/kube/core-v1.ts';
 import { CAUGHT_UP_MS } from '../../src/kube/reflector-timings.ts';

@@ -3,8 +3,8 @@ import type { Pod } from '../../src/kube/core-v1.ts';
 import type { KubeObject } from '../../src/kube/object.ts';
 import { ownerProjection } from '../../src/scheduler/projections.ts';
 import { toleratedMs } from '../../src/kube/taints.ts';
-import { lostMove, whyItStaysLost } from '../../src/descheduler/member-lost.ts';
-import { outOfServiceMove, whyItStaysOutOfService } from '../../src/descheduler/out-of-service.ts';
+import { lostWords, whyItStaysLost } from '../../src/descheduler/member-lost.ts';
+import { outOfServiceWords, whyItStaysOutOfService } from '../../src/descheduler/out-of-service.ts';
 import { whyItStaysDrained } from '../../src/descheduler/drain.ts';
 import { whyNotMoved, whyNotReplaced } from '../../src/descheduler/replaceable.ts';
 import { whyItStaysTainted } from '../../src/descheduler/taint-no-execute.ts';
@@ -79,9 +79,7 @@ describe('members that do not answer', () => {
     };
     expect(outageBegan(of('False'))).toBe(lastTransitionTime);
     const { since } = reachabilityOf(of('False'));
-    expect(lostMove(web(), 'east', since, () => undefined).cause).toBe(
-      `member east has not answered since ${lastTransitionTime}`,
-    );
+    expect(lostWords('east', since).cause).toBe(`member east has not answered since ${lastTransitionTime}`);
     expect([outageBegan(of('True')), outageBegan(of('Unknown'))]).toEqual([undefined, undefined]);
   });
 
@@ -414,7 +412,7 @@ describe('a taint of effect NoExecute', () => {
     });
 
     test('moves those of a gang whether there is a place for one of them or not, and no others', () => {
-      const leaves = (pod: Pod) => outOfServiceMove(pod, fenced, () => undefined).leavesAnyway;
+      const leaves = (pod: Pod) => outOfServiceWords(pod, 'east').leavesAnyway;
       expect(leaves(web({}, { labels: { 'spillway.dev/gang': 'g' } }))).toBe(true);
       expect(leaves(controlled('apps/v1', 'StatefulSet', CLAIM))).toBe(false);
     });

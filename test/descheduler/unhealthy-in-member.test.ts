@@ -3,7 +3,6 @@ import { describe, expect, test } from 'vitest';
 import type { Health } from '../../src/descheduler/health-ages.ts';
 import { whyNotMovedAtWill } from '../../src/descheduler/replaceable.ts';
 import {
-  allowance,
   illGroups,
   illnessOf,
   isIllInMember,
@@ -163,7 +162,7 @@ describe('which pods are ill, and how many may go', () => {
             const anew = illGroups(now, AFTER_MS, missing).find(
               (two) => two.revision === revision && two.cluster === group.cluster,
             );
-            const count = allowance(group, went);
+            const count = Math.max(0, group.atMost - went);
             expect(anew?.atMost).toBe(count);
             for (const pod of group.pods.slice(0, count)) gone.add(pod);
             went += Math.min(count, group.pods.length);

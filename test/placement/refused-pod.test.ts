@@ -1,6 +1,6 @@
 import { describe, expect, it, test } from 'vitest';
 import type { Pod } from '../../src/kube/core-v1.ts';
-import { hasBegun, refusedPodsStep, whyItStays } from '../../src/placement/refused-pod.ts';
+import { hasBegun, refusedPodsStep } from '../../src/placement/refused-pod.ts';
 import type { RefusedPod, RefusedPodsFacts } from '../../src/placement/refused-pod.ts';
 
 const NOW = Date.parse('2026-01-01T00:05:00Z');
@@ -65,9 +65,6 @@ function pod(more: { metadata?: object; spec?: object; status?: object } = {}): 
   };
 }
 
-const owned = (apiVersion: string, kind: string, controller = true): Pod =>
-  pod({ metadata: { ownerReferences: [{ apiVersion, kind, name: 'x', uid: 'x', controller }] } });
-
 describe('whether anything of a pod may have run', () => {
   test('a pod that was never more than Pending has not begun', () => {
     expect(hasBegun(pod())).toBe(false);
@@ -94,36 +91,5 @@ describe('whether anything of a pod may have run', () => {
     ['an ephemeral one', pod({ status: { ephemeralContainerStatuses: container({ state: { running: {} } }) } })],
   ])('%s says that it may', (_what, begun) => {
     expect(hasBegun(begun)).toBe(true);
-  });
-});
-
-describe('whether another pod can take its part', () => {
-  test.each([owned('apps/v1', 'ReplicaSet'), owned('apps/v1', 'StatefulSet'), owned('v1', 'ReplicationController')])(
-    'it can where the controller makes another one',
-    (one) => {
-      expect(whyItStays(one)).toBeUndefined();
-    },
-  );
-
-  test.each([
-    ['without a controller', pod({ metadata: { ownerReferences: undefined } }), 'no controller'],
-    ['owned by what does not control it', owned('apps/v1', 'ReplicaSet', false), 'no controller'],
-    ['of a Job', owned('batch/v1', 'Job'), 'a Job counts a pod that is deleted as one that failed'],
-    ['of a DaemonSet', owned('apps/v1', 'DaemonSet'), 'a DaemonSet would make another'],
-    ['of a kind that nobody knows', owned('argoproj.io/v1alpha1', 'Workflow'), 'a Workflow would make another'],
-    ['of a kind of that name in another group', owned('x.io/v1', 'ReplicaSet'), 'a ReplicaSet would make another'],
-    [
-      'of a gang',
-      pod({ metadata: { labels: { 'spillway.dev/gang': 'g' }, ownerReferences: pod().metadata.ownerReferences } }),
-      'gang',
-    ],
-    [
-      'with a claim',
-      pod({ spec: { volumes: [{ name: 'data', persistentVolumeClaim: { claimName: 'data' } }] } }),
-      'claims',
-    ],
-    ['made with the name of its node', pod({ status: { conditions: [] } }), 'no scheduler chose its node'],
-  ])('it stays: %s', (_what, one, words) => {
-    expect(whyItStays(one)).toContain(words);
   });
 });

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { OrderMemory } from '../../src/descheduler/order-memory.ts';
+import { OrderMemory } from '../../src/descheduler/order.ts';
 import type { KubeObject } from '../../src/kube/object.ts';
 
 const order = (uid: string, generation: number): KubeObject => ({ metadata: { name: 'now', uid, generation } });
