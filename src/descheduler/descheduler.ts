@@ -34,6 +34,8 @@ import { UnhealthyPods } from './unhealthy-pods.ts';
 
 export interface DeschedulerOptions {
   host: KubeClient;
+  /** The same, which writes nothing while the Lease is not held: for all that moves pods. */
+  underLease: KubeClient;
   placed: PlacedPods;
   stop: Pick<MovesStop, 'why' | 'said' | 'uid' | 'on'>;
   /** Of the Lease. */
@@ -86,7 +88,13 @@ export class Descheduler {
     this.#records = new MoveRecords(options);
     this.#releases = new Releases(monotonic);
     const pacer = new Pacer(rates, monotonic);
-    this.mover = new Mover({ ...options, records: this.#records, pacer, releases: this.#releases });
+    this.mover = new Mover({
+      ...options,
+      host: options.underLease,
+      records: this.#records,
+      pacer,
+      releases: this.#releases,
+    });
     this.#taints = new TaintAges(monotonic);
     this.#toldOfPause = new ToldPause(options);
     this.#toldOfStop = new ToldStop(options);
@@ -133,6 +141,7 @@ export class Descheduler {
   async run(signal: AbortSignal): Promise<void> {
     const { placed, stop, metrics, rates, clock, monotonic } = this.#o;
     const { mover } = this;
+    const own = { ...this.#o, host: this.#o.underLease };
     await placed.whenSynced(signal);
     if (signal.aborted) return;
     const taintedForMs = this.#taints.againstMs.bind(this.#taints);
@@ -145,7 +154,7 @@ export class Descheduler {
     releases.clear();
     const gaveBack = mover.gaveBack.bind(mover);
     const { underWay } = mover;
-    const released = new ReleasedPods({ ...this.#o, releases, underWay, gaveBack, lostForMs, unpausedForMs });
+    const released = new ReleasedPods({ ...own, releases, underWay, gaveBack, lostForMs, unpausedForMs });
     const displaced = new DisplacedPods({ placed, mover, records: this.#records, monotonic });
     const unhealthy = new UnhealthyPods({
       ...this.#o,
@@ -155,8 +164,8 @@ export class Descheduler {
       ages: this.#health,
     });
     const wanted = this.#rebalancers();
-    const rebalancers = new Rebalancers({ ...this.#o, mover, rebalancers: wanted });
-    const migrations = new Migrations({ ...this.#o, mover });
+    const rebalancers = new Rebalancers({ ...own, mover, rebalancers: wanted });
+    const migrations = new Migrations({ ...own, mover });
     const queues = {
       members: this.#queue('members', (key, ended) => members.bringUpToDate(key, ended), membersAtOnce(rates)),
       pause: this.#queue(
