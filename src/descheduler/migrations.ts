@@ -57,7 +57,7 @@ export interface MigrationsOptions {
     | 'whyNotTogether'
     | 'problem'
   >;
-  mover: Pick<Mover, 'read' | 'wasSent' | 'restMs' | 'turnOf' | 'keeps' | 'move' | 'whyHeld' | 'fuse'>;
+  mover: Pick<Mover, 'read' | 'wasSent' | 'isGoing' | 'restMs' | 'turnOf' | 'keeps' | 'move' | 'whyHeld' | 'fuse'>;
   stop: Pick<MovesStop, 'why'>;
   /** No pod is moved: no migration begins, or goes on. */
   dryRun: boolean;
