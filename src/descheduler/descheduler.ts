@@ -1,4 +1,5 @@
 import { parseWorkloadRebalancer, WORKLOAD_REBALANCERS, type WorkloadRebalancer } from '../api/workload-rebalancer.ts';
+import type { KubeClient } from '../kube/client.ts';
 import type { Pod } from '../kube/core-v1.ts';
 import { controllerKeyOf } from '../kube/owner-references.ts';
 import type { InformerMetrics } from '../kube/informer-metrics.ts';
@@ -29,6 +30,8 @@ import { ToldHalts } from './told-halts.ts';
 import { UnhealthyPods } from './unhealthy-pods.ts';
 
 export interface DeschedulerOptions extends MovingOptions {
+  /** The same, which writes nothing while the Lease is not held: for all that moves pods. */
+  underLease: KubeClient;
   placed: PlacedPods;
   stop: Pick<MovesStop, 'why' | 'said' | 'uid' | 'on'>;
   /** Of the Lease. */
@@ -69,7 +72,13 @@ export class Descheduler {
     this.#records = new MoveRecords(options);
     this.#releases = new Releases(monotonic);
     const pacer = new Pacer(rates, monotonic);
-    this.mover = new Mover({ ...options, records: this.#records, pacer, releases: this.#releases });
+    this.mover = new Mover({
+      ...options,
+      host: options.underLease,
+      records: this.#records,
+      pacer,
+      releases: this.#releases,
+    });
     this.#taints = new TaintAges(monotonic);
     this.#halts = new ToldHalts(options);
     this.#losses = new LossAges(monotonic);
@@ -115,6 +124,7 @@ export class Descheduler {
   async run(signal: AbortSignal): Promise<void> {
     const { placed, stop, metrics, rates, clock, monotonic } = this.#o;
     const { mover } = this;
+    const own = { ...this.#o, host: this.#o.underLease };
     await placed.whenSynced(signal);
     if (signal.aborted) return;
     const losses = this.#losses;
@@ -125,7 +135,7 @@ export class Descheduler {
     releases.clear();
     const gaveBack = mover.gaveBack.bind(mover);
     const { underWay } = mover;
-    const released = new ReleasedPods({ ...this.#o, releases, underWay, gaveBack, losses });
+    const released = new ReleasedPods({ ...own, releases, underWay, gaveBack, losses });
     const displaced = new DisplacedPods({ placed, mover, records: this.#records, monotonic });
     const unhealthy = new UnhealthyPods({
       ...this.#o,
@@ -135,8 +145,8 @@ export class Descheduler {
       ages: this.#health,
     });
     const wanted = this.#rebalancers();
-    const rebalancers = new Rebalancers({ ...this.#o, mover, rebalancers: wanted });
-    const migrations = new Migrations({ ...this.#o, mover });
+    const rebalancers = new Rebalancers({ ...own, mover, rebalancers: wanted });
+    const migrations = new Migrations({ ...own, mover });
     const queues = {
       members: this.#queue('members', (key, ended) => members.bringUpToDate(key, ended), membersAtOnce(rates)),
       pause: this.#queue('pause', async () => await Promise.resolve(this.#halts.look())),

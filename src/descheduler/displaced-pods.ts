@@ -19,7 +19,7 @@ const STRATEGIES: readonly Displacement[] = ['Repatriate', 'DivisionDrift', 'Pol
 
 export interface DisplacedPodsOptions {
   placed: Pick<PlacedPods, 'member' | 'ofWorkload' | 'rulesOf' | 'clusterOf' | 'betterPlace'>;
-  mover: Pick<Mover, 'read' | 'wasSent' | 'inTurn' | 'restMs' | 'keeps' | 'move'>;
+  mover: Pick<Mover, 'read' | 'wasSent' | 'isGoing' | 'inTurn' | 'restMs' | 'keeps' | 'move'>;
   records: Pick<MoveRecords, 'withinAnHour' | 'leftLately'>;
   /** In ms. */
   monotonic: () => number;
@@ -89,7 +89,7 @@ export class DisplacedPods {
     if (own !== undefined) return { why: own };
     const there = placed.ofWorkload(ownerKeyOf(workload)).filter(isActive);
     // One is on its way, be it that the caches do not show it yet, or does not run well: it will be looked at again.
-    const areAllWell = there.every((pod) => isReady(pod) && !mover.wasSent(pod));
+    const areAllWell = there.every((pod) => isReady(pod) && !mover.isGoing(pod));
     if (there.length < (replicas ?? 0) || !areAllWell) return 'notWanted';
     if (records.leftLately(workload, 'UnhealthyInMember').has(better.cluster))
       return { why: `pods of its workload were not well in ${clusterInWords(better.cluster)} within the last hour` };

@@ -3,7 +3,7 @@ import type { Pod } from '../kube/core-v1.ts';
 import { firstUntolerated } from '../kube/taints.ts';
 import type { MoveRules, PlacedMember } from '../placement/placed-pods.ts';
 import { whyNotMoved, whyNotReplaced } from './replaceable.ts';
-import { whyUnheard } from '../placement/lost-members.ts';
+import { whyUnasked, whyUnheard } from '../placement/lost-members.ts';
 import type { Held, MoveWords } from './wanted-move.ts';
 
 /** Whether the pod's virtual node is being drained. */
@@ -18,8 +18,7 @@ export function isOnDrained({ spec }: Pod, { drained }: PlacedMember): boolean {
 export function whyItStaysDrained(live: Pod, rules: MoveRules, member: PlacedMember): Held | 'notWanted' | undefined {
   const taints = member.drained.get(live.spec.nodeName ?? '') ?? [];
   if (firstUntolerated(live.spec.tolerations ?? [], taints) === undefined) return 'notWanted';
-  const answers = member.reachable !== false;
-  const own = answers ? whyNotMoved(live) : whyNotReplaced(live, rules);
+  const own = whyUnasked(member) ?? (member.reachable === true ? whyNotMoved(live) : whyNotReplaced(live, rules));
   // It is in no hurry: what may serve all the time goes in order once that can be seen again.
   const why = own ?? whyUnheard(member);
   return why === undefined ? undefined : { why };

@@ -10,6 +10,7 @@ import {
   isUnauthorized,
   TransportError,
   type TransportErrorKind,
+  UnsentError,
 } from '../kube/errors.ts';
 import { CAUGHT_UP_MS } from '../kube/reflector-timings.ts';
 import type { Held } from './wanted-move.ts';
@@ -59,7 +60,7 @@ export function isUnanswered(error: unknown): error is TransportError {
 
 /** Whether the host may have done it, or may do it yet: what etcd was asked to store it may still store. */
 export function mayBeDone(error: unknown): boolean {
-  if (!(error instanceof ApiError)) return true;
+  if (!(error instanceof ApiError)) return !(error instanceof UnsentError);
   const refusal = evictionRefusal(error);
   if (refusal !== 'fails') return false;
   return error.code !== 429 && !WEBHOOK_FAILS.test(error.status.message ?? '');

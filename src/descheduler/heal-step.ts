@@ -48,7 +48,8 @@ export type HealStep = 'lost' | 'wait' | 'choose' | 'notWell' | 'replaced' | 'ou
 export function healStep(pod: Pod, facts: HealFacts): HealStep {
   const { onHeal, keepsForMs, hasRules, member, goneForMs, answersForMs, gracePeriodSeconds } = facts;
   if (member === undefined) return goneForMs < UNSAID_MS ? 'wait' : 'replaced';
-  if (member.outOfService.has(pod.spec.nodeName ?? '')) return 'outOfService';
+  const isUnsaid = !hasRules && keepsForMs < UNSAID_MS;
+  if (member.outOfService.has(pod.spec.nodeName ?? '')) return isUnsaid ? 'wait' : 'outOfService';
   if (member.reachable === true && member.isLeaving) return 'replaced';
   if (onHeal === 'KeepReplacement') return keepsForMs < (hasRules ? SAID_MS : UNSAID_MS) ? 'wait' : 'replaced';
   if (!isHealed(member)) return 'lost';

@@ -37,7 +37,7 @@ export interface MigratedPodsOptions {
     PlacedPods,
     'inMember' | 'ofWorkload' | 'workloadNamed' | 'workloadByKey' | 'rulesOf' | 'clusterOf' | 'surgingSetOf'
   >;
-  mover: Pick<Mover, 'read' | 'wasSent' | 'turnOf'>;
+  mover: Pick<Mover, 'read' | 'wasSent' | 'isGoing' | 'turnOf'>;
 }
 
 /** Controllers of which a pod is remembered. */
@@ -199,7 +199,7 @@ export class MigratedPods {
     if (this.#surges(live)) return true;
     const { mover } = this.#o;
     const pods = this.#podsOf(one.workload).filter(isActive);
-    if (pods.some((pod) => mover.wasSent(pod))) return false;
+    if (pods.some((pod) => mover.isGoing(pod))) return false;
     const all = pods.map((pod) => ({ pod, cluster: pod.spec.nodeName, isReady: isReady(pod) }));
     return mayGoAlone({ pod: live, isReady: isReady(live) }, all, this.wantedOf(one));
   }

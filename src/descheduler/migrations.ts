@@ -52,7 +52,7 @@ export interface MigrationsOptions extends Pick<MovingOptions, 'host' | 'stop' |
     | 'whyNotTogether'
     | 'problem'
   >;
-  mover: Pick<Mover, 'read' | 'wasSent' | 'restMs' | 'turnOf' | 'keeps' | 'move' | 'whyHeld' | 'fuse'>;
+  mover: Pick<Mover, 'read' | 'wasSent' | 'isGoing' | 'restMs' | 'turnOf' | 'keeps' | 'move' | 'whyHeld' | 'fuse'>;
 }
 
 /** Of a migration; forgotten in a restart, which only makes it take longer. Times in monotonic ms. */

@@ -60,6 +60,8 @@ export class Mover {
   readonly #o: MoverOptions;
   /** UIDs of evicted pods, until the caches must show the eviction. */
   readonly #sent: LRUCache<string, true>;
+  /** The same from before they were sent, and of those, too, that nobody answered. */
+  readonly #going: LRUCache<string, true>;
   /** By UID, when a held pod, or one of that controller, may be tried again (monotonic ms). */
   readonly #restsUntil = new LRUCache<string, number>(atMost());
   /** By UID, when the turn of a pod ends that was tried in vain for a reason that may be of it alone: when it may be tried again (monotonic ms). */
@@ -80,6 +82,7 @@ export class Mover {
     this.#o = options;
     const perf = { now: options.monotonic };
     this.#sent = new LRUCache({ ...atMost(), ttl: CAUGHT_UP_MS, ttlResolution: 0, perf });
+    this.#going = new LRUCache({ ...atMost(), ttl: CAUGHT_UP_MS, ttlResolution: 0, perf });
     this.underWay = new MovesUnderWay(options.monotonic);
     this.#rights = new MissingRights(options);
     this.#live = new LivePods(options, this.#rights);
@@ -96,6 +99,11 @@ export class Mover {
     return this.#sent.has(pod.metadata.uid ?? '') || releasedFrom(pod) !== undefined;
   }
 
+  /** Whether it was sent, is being sent at this moment, or is known to be gone, whatever caches show: of those that go one at a time no other one is to go meanwhile. */
+  isGoing(pod: Pod): boolean {
+    return this.wasSent(pod) || this.#going.has(pod.metadata.uid ?? '') || this.#live.isGone(pod);
+  }
+
   /** Do not try the pod again for `forMs`. */
   letRest({ metadata: { uid = '' } }: Pod, forMs: number): void {
     this.#restsUntil.set(uid, this.#o.monotonic() + forMs);
@@ -105,6 +113,7 @@ export class Mover {
   gaveBack({ metadata: { uid = '' } }: Pod, forMs: number): void {
     this.#gaveBack.set(uid, this.#o.monotonic() + forMs);
     this.#sent.delete(uid);
+    this.#going.delete(uid);
   }
 
   /** Time until the pod may be tried again (ms); 0: now. */
@@ -230,12 +239,18 @@ export class Mover {
     if (set !== undefined && !lost && this.#isFull(set)) return this.#waitForOthers(wanted, set);
     const tooOften = this.#check.tooOften(wanted, live);
     if (tooOften !== undefined) return this.#hold(wanted, tooOften);
+    // In the same breath as it counts as going: another one of its workload may have been sent since that look.
+    if (wanted.recheck(live) !== undefined) return 'notWanted';
+    this.#going.set(uid ?? '', true);
     const { resourceVersion } = live.metadata;
     const began = this.#o.monotonic();
     const answered = this.fuse.sending(live);
     try {
       if (set !== undefined) {
-        if (!(await this.#release(live, set, lost, signal))) return 'notWanted';
+        if (!(await this.#release(live, set, lost, signal))) {
+          this.#going.delete(uid ?? '');
+          return 'notWanted';
+        }
       } else {
         await this.#write(
           live,
@@ -243,6 +258,7 @@ export class Mover {
         );
       }
     } catch (error) {
+      if (!mayBeDone(error)) this.#going.delete(uid ?? '');
       return this.#refused(wanted, error, this.#o.monotonic() - began);
     } finally {
       answered();

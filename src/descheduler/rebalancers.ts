@@ -42,7 +42,10 @@ export interface RebalancersOptions extends Pick<MovingOptions, 'host' | 'stop' 
     PlacedPods,
     'problem' | 'member' | 'workloadNamed' | 'hasRules' | 'ofWorkload' | 'rulesOf' | 'clusterOf' | 'betterPlace'
   >;
-  mover: Pick<Mover, 'read' | 'wasSent' | 'inTurn' | 'restMs' | 'keeps' | 'move' | 'whyHeld' | 'whyHeldNow'> & {
+  mover: Pick<
+    Mover,
+    'read' | 'wasSent' | 'isGoing' | 'inTurn' | 'restMs' | 'keeps' | 'move' | 'whyHeld' | 'whyHeldNow'
+  > & {
     readonly fuse: Pick<MovesFuse, 'tooOften'>;
   };
   /** All there are; `problem`: why they cannot be followed now. */
@@ -256,7 +259,7 @@ export class Rebalancers {
     const [first] = pods;
     const wanted = first === undefined ? 0 : (placed.rulesOf(first).replicas ?? 0);
     const there = pods.filter(isActive);
-    return there.length >= wanted && there.every((pod) => isReady(pod) && !mover.wasSent(pod));
+    return there.length >= wanted && there.every((pod) => isReady(pod) && !mover.isGoing(pod));
   }
 
   #sight(sights: Sights, index: number): Sight {

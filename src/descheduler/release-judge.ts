@@ -15,7 +15,7 @@ import type { RoomForOthers } from './room-for-others.ts';
 import type { Room } from './room-left.ts';
 
 export interface ReleaseJudgeOptions {
-  placed: Pick<PlacedPods, 'members' | 'clusterOf' | 'ofController' | 'rulesOf' | 'hasRules'>;
+  placed: Pick<PlacedPods, 'members' | 'clusterOf' | 'ofController' | 'rulesOf' | 'hasRules' | 'whyRulesWent'>;
   releases: Pick<Releases, 'of' | 'givenBack' | 'passedMs' | 'countAnew'>;
   room: Pick<RoomForOthers, 'look' | 'tryAnew'>;
   losses: Pick<LossAges, 'lostForMs' | 'countedMs'>;
@@ -23,6 +23,8 @@ export interface ReleaseJudgeOptions {
   monotonic: () => number;
 }
 
+/** Retry delay while the rules went (ms). */
+const RULES_WENT_MS = 5_000;
 /** None may go so that a ReplicaSet can make others. */
 const NO_ROOM: Room = { open: 0, mayGo: 0 };
 
@@ -87,7 +89,9 @@ export class ReleaseJudge {
       stranded: (pod) => strandedStep(pod, memberOf(pod), failover, lossCounts(pod)),
       clusterOf: (nodeName) => placed.clusterOf(nodeName),
     });
-    return { steps, room };
+    // What went and may come back may keep them: an end cannot be taken back.
+    const went = first === undefined ? undefined : placed.whyRulesWent(asOwned(first));
+    return { steps: went === undefined ? steps : steps.map((step) => heldFor(went, step)), room };
   }
 
   /** Nobody looks at them now, so nothing lasts. */
@@ -114,6 +118,12 @@ export class ReleaseJudge {
   gone(pod: Pod): void {
     this.#gone.forget(pod.metadata.uid ?? '');
   }
+}
+
+function heldFor(why: string, step: ReleaseStep): ReleaseStep {
+  if (step.kind === 'wait') return step;
+  const wait = { pod: step.pod, kind: 'wait', forMs: RULES_WENT_MS } as const;
+  return step.kind === 'evict' ? { ...wait, keeps: { from: step.why, why } } : wait;
 }
 
 /** What is said of the pod may be old. One that waits for its member needs to know that all of it can be relied on. */

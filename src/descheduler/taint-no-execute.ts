@@ -5,7 +5,7 @@ import { clusterInWords } from '../api/cluster.ts';
 import { CONFIRM_MS } from './member-lost.ts';
 import type { MoveRules, PlacedMember } from '../placement/placed-pods.ts';
 import { whyNotMoved, whyNotReplaced } from './replaceable.ts';
-import { whyUnheard } from '../placement/lost-members.ts';
+import { whyUnasked, whyUnheard } from '../placement/lost-members.ts';
 import type { Held, MoveWords } from './wanted-move.ts';
 
 /** How long a taint of that virtual node, or of the member as a whole (undefined), has stood against the pod, in ms. */
@@ -68,8 +68,8 @@ export function whyItStaysTainted(
   pause = NO_PAUSE,
 ): Held | 'notWanted' | undefined {
   if (soonestTaint(live, rules, member, sinceMs, pause) === undefined) return 'notWanted';
-  const answers = member.reachable !== false;
-  const own = answers ? whyNotMoved(live) : whyNotReplaced(live, rules);
+  const answers = member.reachable === true;
+  const own = whyUnasked(member) ?? (answers ? whyNotMoved(live) : whyNotReplaced(live, rules));
   // What is shown as not Ready by now goes: so a person says that a member is gone of which nobody here can tell.
   const why = own ?? (isReady(live) ? whyUnheard(member) : undefined);
   if (why !== undefined) return { why };

@@ -69,6 +69,9 @@ export class TransportError extends Error {
   }
 }
 
+/** Held back here, before any of it was sent: nothing of it can have been done. */
+export class UnsentError extends TransportError {}
+
 /** Credentials that cannot be used, or that we refuse to use. `reason` is CamelCase, fit for a condition. */
 export class CredentialsError extends Error {
   override readonly name = 'CredentialsError';

@@ -7,6 +7,7 @@ import type { GangPlaces } from '../scheduler/gangs/gang-places.ts';
 import { EXTENDER_SERVICE, extenderCertificates } from './extender-certificates.ts';
 import type { HostServices } from './host-services.ts';
 import { monotonic, steadyClock } from '../kube/clock.ts';
+import type { KubeClient } from '../kube/client.ts';
 import { LeaseElection } from '../kube/lease-election.ts';
 import { ClientCa } from '../serving/client-ca.ts';
 import { DESCHEDULER_LEASE } from '../api/moves-stopped.ts';
@@ -62,10 +63,15 @@ export async function schedulerComponent(services: HostServices): Promise<Schedu
     logger,
   });
   const stop = new MovesStop(monotonic);
-  const descheduler = deschedulerOf(services, room.placedPods, stop);
-  const gangs = gangKeeper(services, room.gangRooms, gangEvictions(descheduler.mover, stop), logger);
+  let isHeld = (): boolean => false;
+  // Handlers go on for a while when the Lease is lost, and after a sleep of the machine nobody has noticed yet that it is.
+  const underLease = services.connectHost(services.hostAccess.credentials, () => isHeld());
+  services.hostIdentity.on(() => void underLease.reconnect());
+  const descheduler = deschedulerOf(services, underLease, room.placedPods, stop);
+  const gangs = gangKeeper(services, underLease, room.gangRooms, gangEvictions(descheduler.mover, stop), logger);
   // Gangs that give up evict, too: under a Lease of their own they might do so in another replica, beside the pace of this one.
-  const move = async (held: AbortSignal): Promise<void> => {
+  const move = async (held: AbortSignal, isStillHeld: () => boolean): Promise<void> => {
+    isHeld = isStillHeld;
     await Promise.all([descheduler.run(held), gangs(held)]);
   };
   return {
@@ -80,6 +86,7 @@ export async function schedulerComponent(services: HostServices): Promise<Schedu
         certificates.run(signal),
         clientCa?.run(signal),
       ]);
+      await underLease.close();
     },
   };
 }
@@ -93,16 +100,17 @@ export function unheededPolicies({ host, config, events, logger }: HostServices)
 /** Opens the gates of gangs, in one replica at a time, with what it knows of the room of all members. */
 function gangKeeper(
   services: HostServices,
+  underLease: KubeClient,
   places: GangPlaces,
   evictions: GangEvictions,
   logger: Logger,
 ): (held: AbortSignal) => Promise<void> {
-  const { host, events, informerMetrics, queueMetrics, registry } = services;
+  const { events, informerMetrics, queueMetrics, registry } = services;
   const metrics = gangMetrics(registry);
   return async (held) => {
     const clock = steadyClock();
     await new GangKeeper({
-      host,
+      host: underLease,
       places,
       evictions,
       events,
@@ -116,11 +124,17 @@ function gangKeeper(
 }
 
 /** All replicas know how long members have been lost; one at a time moves pods, and no other one does. */
-function deschedulerOf(services: HostServices, placed: PlacedPods, stop: MovesStop): Descheduler {
+function deschedulerOf(
+  services: HostServices,
+  underLease: KubeClient,
+  placed: PlacedPods,
+  stop: MovesStop,
+): Descheduler {
   const { host, events, informerMetrics, queueMetrics, registry, config } = services;
   const { movesPerSecond, movesPerSecondPerMember, movesPerPodPerHour, dryRun } = config.descheduler;
   return new Descheduler({
     host,
+    underLease,
     placed,
     stop,
     namespace: config.namespace,

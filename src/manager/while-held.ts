@@ -5,13 +5,16 @@ import { LeaseElection } from '../kube/lease-election.ts';
 import type { Lease } from '../kube/lease.ts';
 import type { HostServices } from './host-services.ts';
 
-/** Works whenever this replica holds the Lease of that name; the next process in the same place inherits it. `seen` is told the Lease, whoever has it. */
+/**
+ * Works whenever this replica holds the Lease of that name; the next process in the same place inherits it. `isHeld`: acting as the holder is safe at this very moment, which
+ * may end before the signal says so. `seen` is told the Lease, whoever has it.
+ */
 export async function whileHeld(
-  { host, hostId, config }: HostServices,
+  { host, hostId, config }: Pick<HostServices, 'host' | 'hostId' | 'config'>,
   name: string,
   logger: Logger,
   signal: AbortSignal,
-  work: (held: AbortSignal) => Promise<void>,
+  work: (held: AbortSignal, isHeld: () => boolean) => Promise<void>,
   seen?: (lease: Lease) => void,
 ): Promise<void> {
   const self = await processIdentity(`${hostId}/${config.namespace}/${name}`);
@@ -24,6 +27,6 @@ export async function whileHeld(
     logger,
     ...(seen === undefined ? {} : { onSeen: seen }),
   });
-  await lease.run({ signal, onAcquired: work });
+  await lease.run({ signal, onAcquired: async (held) => await work(held, () => lease.held) });
   self.release();
 }

@@ -1,4 +1,4 @@
-import { clusterInWords } from '../api/cluster.ts';
+import { clusterInWords, NOT_CONTACTED } from '../api/cluster.ts';
 import type { MemberCluster } from '../api/member-cluster.ts';
 import { isAnswering, mayBeLost } from '../api/unreachable.ts';
 import { conditionOf } from '../kube/conditions.ts';
@@ -64,6 +64,14 @@ export function isLost({ reachable, mayBeLost }: MemberReachability): boolean {
 export function whyUnheard(member: MemberReachability): string | undefined {
   if (member.reachable !== false || isLost(member)) return undefined;
   return `${clusterInWords(member.name)} is not reachable, and not lost either: what it said last may be old`;
+}
+
+/**
+ * Why nobody knows whether the member answers: it has yet to be asked, as one whose MemberCluster was made anew. It may have been lost before that, and then what its
+ * pods may not do holds. Undefined for all others.
+ */
+export function whyUnasked({ name, reachable }: MemberReachability): string | undefined {
+  return reachable === undefined ? `${clusterInWords(name)}: ${NOT_CONTACTED}` : undefined;
 }
 
 /**

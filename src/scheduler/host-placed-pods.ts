@@ -142,7 +142,14 @@ export class HostPlacedPods implements PlacedPods {
   }
 
   whyRulesUnknown(pod: Pod): string | undefined {
-    return whyRulesUnknown(pod, this.#o.view);
+    return whyRulesUnknown(pod, this.#o.view) ?? this.whyRulesWent(pod);
+  }
+
+  whyRulesWent(pod: Pod): string | undefined {
+    const { view } = this.#o;
+    const went = view.policies.wentFrom(view.owners.chainOf(pod), view.namespaceLabels(pod.metadata.namespace ?? ''));
+    if (went === undefined) return undefined;
+    return `${went.kind} ${went.metadata.name} was deleted, or does not choose it any more, less than a minute ago, and may come back`;
   }
 
   ofController(key: string): readonly Pod[] {

@@ -67,7 +67,7 @@ export class HostView {
       chosen: () => this.policies.customKinds(),
       isComplete: () => this.pods.hasSynced && this.policies.hasSynced,
     });
-    this.policies = new PolicyCache({ host, logger, metrics });
+    this.policies = new PolicyCache({ host, logger, metrics, monotonic });
     this.nodes = new HostNodes({ host, logger, metrics });
     this.seats = new PodSeats({ clusterOf: (node) => this.nodes.clusterOf(node), monotonic });
     this.waits = new PodWaits(monotonic);

@@ -16,6 +16,7 @@ import type { OwnerChain, TypedObject } from '../placement/owner-chain.ts';
 import { compilePolicy, selectPolicy } from '../placement/policy-selection.ts';
 import type { CompiledPolicy, Selection } from '../placement/policy-selection.ts';
 import { customKindKey } from '../api/custom-kinds.ts';
+import { GonePolicies } from './gone-policies.ts';
 
 /** A policy as it was read: in use, or not, and then why. */
 export interface KnownPolicy extends KubeObject {
@@ -31,6 +32,8 @@ export interface PolicyCacheOptions {
   host: KubeClient;
   logger: Logger;
   metrics?: InformerMetrics | undefined;
+  /** In ms. */
+  monotonic: () => number;
 }
 
 /** All placement policies of the host, ready for use. */
@@ -39,11 +42,18 @@ export class PolicyCache {
   readonly clusterWide: Informer<KnownPolicy>;
   /** Of one namespace, those of the cluster included; made anew after any policy changed. */
   readonly #lists = new Map<string, readonly CompiledPolicy[]>();
+  readonly #gone: GonePolicies;
 
-  constructor({ host, logger, metrics }: PolicyCacheOptions) {
+  constructor({ host, logger, metrics, monotonic }: PolicyCacheOptions) {
     const common = { client: host, transform: readPolicy, logger, metrics };
     this.namespaced = new Informer({ ...common, resource: PLACEMENT_POLICIES });
     this.clusterWide = new Informer({ ...common, resource: CLUSTER_PLACEMENT_POLICIES });
+    this.#gone = new GonePolicies(monotonic);
+    for (const informer of [this.namespaced, this.clusterWide])
+      informer.on({
+        updated: (now, before) => this.#gone.changed(before.compiled, now.compiled),
+        deleted: ({ compiled }) => this.#gone.changed(compiled, undefined),
+      });
   }
 
   async run(signal: AbortSignal): Promise<void> {
@@ -92,6 +102,21 @@ export class PolicyCache {
     return selectPolicy(chain, this.inSight(chain[0].metadata.namespace ?? ''), namespaceLabels);
   }
 
+  /** The policy that a pod would be under, had it not gone a moment ago, see {@link GonePolicies}; undefined while it is under the one that it would be. */
+  wentFrom(
+    chain: OwnerChain,
+    namespaceLabels: Readonly<Record<string, string>> | undefined,
+  ): PlacementPolicy | undefined {
+    const { policies } = this.#gone;
+    if (policies.length === 0) return undefined;
+    const inSight = this.inSight(chain[0].metadata.namespace ?? '');
+    const chooses = ({ rankOf }: CompiledPolicy): boolean => chain.some((object) => rankOf(object) > 0);
+    // By that name there is one for it again: whatever that says counts at once, as any edit does.
+    const gone = policies.filter((one) => !inSight.some((other) => isSameName(one, other) && chooses(other)));
+    const { chosen } = selectPolicy(chain, [...inSight, ...gone], namespaceLabels);
+    return gone.find(({ placement }) => placement === chosen?.placement)?.policy;
+  }
+
   /** The first of pods of one controller that a policy chooses by itself, whatever is said of its owners. */
   firstChosen(pods: readonly Pod[]): Pod | undefined {
     const inSight = this.inSight(pods[0]?.metadata.namespace ?? '');
@@ -119,6 +144,10 @@ export class PolicyCache {
     }
     return list;
   }
+}
+
+function isSameName({ policy: a }: CompiledPolicy, { policy: b }: CompiledPolicy): boolean {
+  return a.metadata.name === b.metadata.name && a.metadata.namespace === b.metadata.namespace;
 }
 
 function readPolicy(raw: KubeObject): KnownPolicy {

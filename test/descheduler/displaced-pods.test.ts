@@ -78,6 +78,7 @@ class World {
       mover: {
         read: async (pod) => await Promise.resolve(pod),
         wasSent: ({ metadata }) => this.#sent.has(metadata.name),
+        isGoing: ({ metadata }) => this.#sent.has(metadata.name),
         restMs: () => 0,
         inTurn: (those) => [...those],
         keeps: () => false,

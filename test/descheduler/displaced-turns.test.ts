@@ -69,10 +69,10 @@ async function goesOn(look: () => Promise<unknown>, ms: number, seconds: number)
   }
 }
 
-function displaced(): () => Promise<unknown> {
+function displaced(until = signal): () => Promise<unknown> {
   const { placed, mover, records } = room.process;
   const all = new DisplacedPods({ placed, mover, records, monotonic: () => room.now });
-  return async () => await all.bringUpToDate(ownerKeyOf(deployment), signal);
+  return async () => await all.bringUpToDate(ownerKeyOf(deployment), until);
 }
 
 function rebalanced(more: object = {}): () => Promise<unknown> {
@@ -101,7 +101,7 @@ function rebalanced(more: object = {}): () => Promise<unknown> {
 const itsEviction = (name: string) => (request: MemoryRequest) => request.path.endsWith(`/${name}/eviction`);
 
 test.each([
-  ['that is edited', displaced, 15_000],
+  ['that is edited', () => displaced(), 15_000],
   ['by which it is rebalanced', () => rebalanced(), 2_000],
 ])(
   'under a policy %s a pod that the host does not let go leaves all others their turns before it',
@@ -131,6 +131,46 @@ test('while it is not known whether one has gone no other one goes', async () =>
   await goesOn(look, 15_000, 30);
   const [bad, next] = room.evictions();
   expect(next).not.toBe(bad);
+});
+
+test.each([
+  ['that is edited', () => displaced(), 15_000],
+  ['by which it is rebalanced', () => rebalanced(), 2_000],
+])('under a policy %s none goes while one is gone that a silent watch shows as it was', async (_, of, ms) => {
+  let gone: string | undefined;
+  const look = of();
+  const gets = (): string[] =>
+    room.api.requests('GET').flatMap(({ path }) => (path.startsWith(`${PODS}/`) ? [path.split('/').at(-1) ?? ''] : []));
+  const missing = { code: 404, reason: 'NotFound', message: 'gone' };
+  room.api.fault = ({ method, path }) => {
+    if (method !== 'GET' || !path.startsWith(`${PODS}/`)) return undefined;
+    gone ??= path.split('/').at(-1);
+    return path.endsWith(`/${gone ?? ''}`) ? missing : undefined;
+  };
+  await goesOn(look, ms, 50);
+  expect(new Set(gets()).size).toBeGreaterThan(1);
+  expect(room.evictions()).toEqual([]);
+  room.endPods([gone ?? '']);
+  await goesOn(look, ms, 50);
+  expect(room.evictions()).not.toEqual([]);
+});
+
+test('while the host has yet to answer about one no other strategy moves the next one', async () => {
+  firstOne(itsEviction, 'hang');
+  const end = new AbortController();
+  const look = displaced(end.signal);
+  await look();
+  room.now += 15_000;
+  const going = look();
+  await room.seen('it is being evicted', () => room.evictions().length === 1);
+  const other = rebalanced();
+  for (let seconds = 0; seconds < 20; seconds += 2) {
+    await other();
+    room.now += 2_000;
+  }
+  expect(room.evictions()).toHaveLength(1);
+  end.abort();
+  await expect(going).rejects.toThrow();
 });
 
 test('a dry run of a rebalancer says who would go there in turn, as far as there is room for all of them, and what holds them', async () => {

@@ -70,6 +70,12 @@ describe('a pod that waits for its member', () => {
       { onHeal: 'KeepReplacement', keepsForMs: 59_999, hasRules: false, answersForMs: 600_000 },
       'wait',
     ],
+    [
+      'whose node is out of service, and of which no policy has said anything for a moment',
+      READY,
+      { onHeal: 'KeepReplacement', keepsForMs: 59_999, hasRules: false, member: member({ ...OUT }) },
+      'wait',
+    ],
     ['which no policy says any more', READY, { onHeal: 'KeepReplacement', hasRules: false }, 'replaced'],
     ['that is none any more', READY, { member: undefined }, 'replaced'],
     ['that is not found for a moment', READY, { member: undefined, goneForMs: 59_999 }, 'wait'],

@@ -280,6 +280,58 @@ async function crashBetweenWrites(): Promise<void> {
   room.api.fault = undefined;
 }
 
+const KEEPING = {
+  never: {
+    onMemberLost: { onHeal: 'KeepOriginal' },
+    cluster: { purgeMode: 'Never', gracePeriodSeconds: 600, onTimeout: 'GiveBack' },
+  },
+  hold: { onMemberLost: { onHeal: 'KeepOriginal', action: 'Hold' } },
+} as const;
+
+describe.each([
+  ['whose virtual node is out of service', 'never', true],
+  ['that has no room beside it', 'never', false],
+  ['that has no room beside it', 'hold', false],
+] as const)('one %s, by whose policy it stays (%s),', (_, keeping, isOut) => {
+  test('stays while that is made anew', async () => {
+    const edited = async (): Promise<void> => {
+      const failover = KEEPING[keeping];
+      room.api.edit(POLICY, { spec: { ...(room.api.objects.get(POLICY)?.['spec'] as object), failover } });
+      await room.seen('it is known', () =>
+        jsonEqual(room.process.view.policies.get('shop/p')?.policy?.spec.failover, failover),
+      );
+    };
+    const pass = async (seconds: number): Promise<void> => {
+      for (let passed = 0; passed < seconds; passed += 5) {
+        room.now += 5_000;
+        await look();
+      }
+    };
+    await look();
+    await edited();
+    if (isOut) {
+      const taints = [{ key: 'node.kubernetes.io/out-of-service', effect: 'NoSchedule' }];
+      room.api.edit('/api/v1/nodes/east', { spec: { taints } });
+      room.editMember('east', { status: { fencing: { nodes: { east: 'Fenced' } } } });
+      await room.seen('it is out', () => (room.process.placed.member('east')?.outOfService.size ?? 0) > 0);
+    } else {
+      for (const name of ['west', 'local']) room.setRoom(name, 5);
+      room.api.delete(`${PODS}/${other}`);
+      await room.seen('the other one is gone', () => cached(other) === undefined);
+    }
+    await pass(450);
+    expect([evicted(), patched()]).toEqual([[], []]);
+    room.unplace('p');
+    await room.seen('the policy is gone', () => room.process.view.policies.get('shop/p') === undefined);
+    await pass(55);
+    expect([evicted(), patched()]).toEqual([[], []]);
+    room.place('p', {});
+    await edited();
+    await pass(60);
+    expect([evicted(), patched()]).toEqual([[], []]);
+  });
+});
+
 test('a crash between the two writes is found and finished', async () => {
   await healed();
   await ready(original, '2026-01-01T00:05:00Z');

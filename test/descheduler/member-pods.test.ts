@@ -275,6 +275,7 @@ describe('with a taint of effect NoExecute, pods that tolerate NoSchedule,', () 
     await taintMember('east', LENT);
     await room.seen('it is known', () => room.process.view.nodes.whyTainted('west', []) !== undefined);
     await room.seen('no policy is known', () => room.process.view.policies.get('shop/p') === undefined);
+    room.now += 60_000;
     await resync();
     expect(room.evictions()).toEqual([]);
     expect(room.told('TaintedPodHeld')[0]).toMatch(/west: it has cluster taint lent:NoExecute/);

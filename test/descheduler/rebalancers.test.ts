@@ -100,6 +100,7 @@ beforeEach(async () => {
     mover: {
       read: async (pod) => await Promise.resolve(isReadable ? pod : undefined),
       wasSent: () => false,
+      isGoing: () => false,
       restMs: () => 0,
       inTurn: (those) => [...those],
       keeps: () => false,

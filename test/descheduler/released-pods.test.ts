@@ -103,6 +103,30 @@ test('of a member that does not answer none goes when the time is up, nor right 
   expect([evictions(), givenBack()]).toEqual([1, 0]);
 });
 
+test('its time is not up by the defaults while the policy that gives it more went for a moment, and it says so', async () => {
+  await release('False');
+  await answers(true);
+  const path = '/apis/spillway.dev/v1alpha1/namespaces/shop/placementpolicies/p';
+  room.place('p', {});
+  const cluster = { purgeMode: 'Gracefully', gracePeriodSeconds: 3_600, onTimeout: 'GiveBack' };
+  room.api.edit(path, { spec: { ...(room.api.objects.get(path)?.['spec'] as object), failover: { cluster } } });
+  const policy = () => room.process.view.policies.get('shop/p')?.policy;
+  await room.seen('the policy is known', () => policy()?.spec.failover !== undefined);
+  await look();
+  room.now += 11 * MINUTE;
+  await look();
+  room.unplace('p');
+  await room.seen('it is gone', () => policy() === undefined);
+  await look();
+  room.now += MINUTE - 1_000;
+  await look();
+  expect([evictions(), givenBack()]).toEqual([0, 0]);
+  expect(room.told('ReleasedPodStays').at(-1)).toMatch(/PlacementPolicy p was deleted.* may come back$/);
+  room.now += 1_000;
+  await look();
+  expect([evictions(), givenBack()]).toEqual([1, 0]);
+});
+
 test('one whose policy only rehearses moves by now is given back when the time is up, and so are others', async () => {
   await release('True');
   const path = '/apis/spillway.dev/v1alpha1/namespaces/shop/placementpolicies/p';

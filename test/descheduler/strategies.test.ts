@@ -287,6 +287,13 @@ describe('a taint of effect NoExecute', () => {
     });
   });
 
+  test('of a member that has yet to be asked moves nothing: it may be one that is lost', () => {
+    const why = 'member east: it has not been contacted yet';
+    for (const pod of [web(), controlled('apps/v1', 'StatefulSet'), controlled('batch/v1', 'Job')]) {
+      expect(stays(pod, member({ reachable: undefined }), rules({ action: 'Replace' }))).toEqual({ why });
+    }
+  });
+
   test('by a policy moves nothing out of members that do not answer while too many do not', () => {
     const by = (policy?: string) =>
       member({
@@ -466,6 +473,12 @@ describe('a taint of effect NoExecute', () => {
         controlled('apps/v1', 'StatefulSet'),
         { reachable: false },
         /known to have ended/,
+      ],
+      [
+        'while nobody has asked the member any pod stays',
+        web(),
+        { reachable: undefined },
+        /member east: it has not been contacted yet/,
       ],
     ])('%s', (_, pod, more, why) => {
       const found = leaves(pod, { ...drained, ...more });

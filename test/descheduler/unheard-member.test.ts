@@ -7,6 +7,8 @@ import { SchedulerRoom } from '../fixtures/scheduler-room.ts';
 let room: SchedulerRoom;
 let names: string[];
 const PODS = '/api/v1/namespaces/shop/pods';
+const MEMBERS = '/apis/spillway.dev/v1alpha1/memberclusters';
+const POLICY = '/apis/spillway.dev/v1alpha1/namespaces/shop/placementpolicies/hold';
 
 beforeEach(async () => {
   room = await SchedulerRoom.start(['east', 'west', 'north', 'south']);
@@ -58,6 +60,15 @@ async function drained(): Promise<void> {
 async function tainted(): Promise<void> {
   room.editMember('east', { spec: { clusterTaints: [{ key: 'gone', effect: 'NoExecute' }] } });
   await room.seen('it is known', () => room.process.placed.member('east')?.clusterTaints.length === 1);
+}
+
+/** The policy of the pods says that they stay where they are when their member is lost. */
+async function held(): Promise<void> {
+  room.place('hold', {});
+  const spec = room.api.objects.get(POLICY)?.['spec'] as object;
+  room.api.edit(POLICY, { spec: { ...spec, failover: { onMemberLost: { action: 'Hold' } } } });
+  const { policies } = room.process.view;
+  await room.seen('it is known', () => policies.get('shop/hold')?.policy?.spec.failover !== undefined);
 }
 
 const BUSY = ['TooManyRequests', 'ServerError', 'ProbeFailed', 'WatchStale', 'CredentialPluginFailed', 'Aborted'];
@@ -114,3 +125,34 @@ test('a member that is lost is left as its own rules say', async () => {
   await look();
   expect(room.evictions()).toHaveLength(8);
 });
+
+test.each([
+  ['a drain', drained, 'DrainedPodHeld'],
+  ['a taint of effect NoExecute', tainted, 'TaintedPodHeld'],
+] as const)(
+  '%s moves nothing while the MemberCluster was made anew and has yet to be asked',
+  async (_what, begin, heldReason) => {
+    await say('east', 'False', 'Timeout');
+    await ready('False');
+    await held();
+    await begin();
+    await look();
+    const old = room.api.objects.get(`${MEMBERS}/east`);
+    room.api.delete(`${MEMBERS}/east`);
+    const { apiVersion, kind, spec } = old as unknown as { apiVersion: string; kind: string; spec: object };
+    room.make(MEMBERS, { apiVersion, kind, metadata: { name: 'east' }, spec });
+    await room.seen('it is known', () => room.process.placed.member('east')?.isContacted === false);
+    room.now += 5_000;
+    await look();
+    expect([released(), room.evictions()]).toEqual([0, []]);
+    expect(room.told(heldReason).at(-1)).toMatch(/member east: it has not been contacted yet$/);
+    await say('east', 'False', 'Timeout');
+    room.now += 5_000;
+    await look();
+    expect([released(), room.evictions()]).toEqual([0, []]);
+    await say('east', 'True', 'Ready');
+    room.now += 5_000;
+    await look();
+    expect(room.evictions()).toHaveLength(8);
+  },
+);

@@ -12,7 +12,7 @@ it('lets nothing pass without the lease but reviews, and asks the guard of the h
   const review = '/apis/authorization.k8s.io/v1/subjectaccessreviews';
   send('/api/v1/namespaces/shop/pods');
   held = false;
-  expect(() => send('/api/v1/namespaces/shop/pods')).toThrow('the lease of the member is not held any more');
+  expect(() => send('/api/v1/namespaces/shop/pods')).toThrow('the lease is not held any more');
   send(review);
   expect(asked).toEqual(['/api/v1/namespaces/shop/pods', review]);
 });

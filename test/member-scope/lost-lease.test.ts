@@ -28,7 +28,7 @@ it('what a virtual node was about to send to the host stays unsent once the leas
   await annotate();
   held = false;
   const before = world.writes('host').length;
-  await expect(annotate()).rejects.toThrow('not sent: the lease of the member is not held any more');
+  await expect(annotate()).rejects.toThrow('not sent: the lease is not held any more');
   await expect(client.request({ method: 'DELETE', path })).rejects.toMatchObject({ kind: 'aborted' });
   await client.request({ method: 'GET', path });
   expect(world.writes('host').slice(before)).toEqual([]);

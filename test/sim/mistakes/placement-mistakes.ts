@@ -42,7 +42,7 @@ export const PLACEMENT_MISTAKES: readonly Mistake[] = [
       {
         file: 'manager/scheduler.ts',
         from: '        descheduler.watch(signal),\n',
-        to: "        descheduler.watch(signal),\n        whileHeld(services, 'spillway-gangs', logger, signal, gangs),\n",
+        to: "        descheduler.watch(signal),\n        whileHeld(services, 'spillway-gangs', logger, signal, async (held, still) => {\n          isHeld = still;\n          await gangs(held);\n        }),\n",
       },
     ],
   },
