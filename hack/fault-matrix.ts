@@ -315,8 +315,8 @@ export const FAULTS = {
   F65: {
     what: 'two members hold a copy after a heal',
     elsewhere: {
-      result: 'that of the pod which was replaced ends, the other stays',
-      tests: [REPLACED_ELSEWHERE, OUT_OF_SERVICE, FENCED_SETS],
+      result: 'that of the pod which was replaced ends, or the one that the policy picks, and an Event names both',
+      tests: [REPLACED_ELSEWHERE, ON_HEAL, OUT_OF_SERVICE, FENCED_SETS],
     },
   },
   F66: {
