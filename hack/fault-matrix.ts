@@ -329,7 +329,8 @@ export const FAULTS = {
       ],
     },
   },
-  F67: { what: 'crash of the mover at every API call of a graceful move' },
+  // A read leaves nothing behind.
+  F67: { what: 'crash of the mover at every write of a graceful move' },
   F68: {
     what: 'a line is cut in the middle of a graceful move: to the host, to the member that is left, to the other one',
   },
