@@ -86,13 +86,14 @@ export const FAULTS = {
     what: 'the member is cut off for 30 minutes (to scale)',
     elsewhere: {
       result:
-        'pods of Deployments are replaced elsewhere, one after the other, others held until an administrator says that nothing runs there; one copy of each once it is back, which one as onHeal says',
+        'pods of Deployments are replaced elsewhere, one after the other, others held until an administrator says that nothing runs there; once it is back our taints go within 5 s, and one copy of each is left, which one as onHeal says',
       tests: [
         ON_HEAL,
         'test/long/large-member-lost.test.ts: while nothing fits elsewhere none is evicted',
         'test/long/large-member-lost.test.ts: as soon as there is room they follow the set rate within a tenth',
         REPLACED_ELSEWHERE,
         ANSWERS_AGAIN,
+        'test/long/line-whole-again.test.ts: a member takes pods again within 5 s, %s',
         OUT_OF_SERVICE,
         `${CLUSTER}/out-of-service.test.ts: with effect NoExecute: Kubernetes deletes all at once, and each is gone, though the manager was started in the outage`,
       ],
