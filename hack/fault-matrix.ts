@@ -91,6 +91,7 @@ export const FAULTS = {
         ON_HEAL,
         'test/long/large-member-lost.test.ts: while nothing fits elsewhere none is evicted',
         'test/long/large-member-lost.test.ts: as soon as there is room they follow the set rate within a tenth',
+        'test/long/large-member-lost.test.ts: and no disruption budget is violated',
         REPLACED_ELSEWHERE,
         ANSWERS_AGAIN,
         'test/long/line-whole-again.test.ts: a member takes pods again within 5 s, %s',
