@@ -8,16 +8,16 @@ import type { MovingOptions } from './moving-options.ts';
 import type { EndStep, EvictReason, WaitStep } from './release-step.ts';
 import { ToldCauses } from './told-causes.ts';
 
-/** Event messages for eviction reasons worth reporting. */
+/** Event messages for eviction reasons worth reporting. OTHER is the pod that came in its place. */
 const WHY: Record<EvictReason | ChosenReason, string | undefined> = {
   Replaced: undefined,
   OutOfService: 'has other pods, and its virtual node is out of service',
-  RanShorter: 'has another pod in its place, which has been Ready for longer (onHeal: LongestRunning)',
-  NotWell: 'has another pod in its place, and this one is not Ready again, though its member answers (onHeal)',
+  RanShorter: 'has OTHER in its place, which has been Ready for longer (onHeal: LongestRunning)',
+  NotWell: 'has OTHER in its place, and this one is not Ready again, though its member answers (onHeal)',
   HasToLeave:
-    'has another pod in its place, and this one would have to leave its member again, for a taint, a drain or a WorkloadMigration',
+    'has OTHER in its place, and this one would have to leave its member again, for a taint, a drain or a WorkloadMigration',
   ForeignCost:
-    'has another pod in its place, and somebody else sets the deletion cost of this one, so that nobody could say which of the two goes',
+    'has OTHER in its place, and somebody else sets the deletion cost of this one, so that nobody could say which of the two goes',
   NoOther: 'made no other pod beside it within a minute, as it cannot with a quota that is used up',
   Finished: undefined,
   NoReplicas: undefined,
@@ -64,11 +64,12 @@ export class ReleaseReport {
     events.record(podSubject(pod), 'Normal', 'OriginalKept', words);
   }
 
-  evicted(pod: Pod, replicaSet: string, why: EvictReason | ChosenReason): void {
+  /** `instead`: the pod that came in its place; undefined where it is not known which one did. */
+  evicted(pod: Pod, replicaSet: string, why: EvictReason | ChosenReason, instead?: Pod): void {
     const { events, metrics, logger } = this.#o;
     metrics.releasesEnded.inc({ outcome: why });
     logger.info({ pod: keyOf(pod), replicaSet, why }, 'a pod that was released from its ReplicaSet was evicted');
-    const words = WHY[why];
+    const words = WHY[why]?.replace('OTHER', () => instead?.metadata.name ?? 'other pods');
     if (words === undefined) return;
     const type = AS_WANTED.has(why) ? 'Normal' : 'Warning';
     events.record(podSubject(pod), type, 'ReleasedPodEvicted', `ReplicaSet ${replicaSet} ${words}: it was evicted`);

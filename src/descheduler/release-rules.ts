@@ -134,7 +134,9 @@ function awaitsMember({ pod, waits, heal }: ReleaseCase): ReleaseStep | undefine
 function notWell(one: ReleaseCase, { ready }: Left): ReleaseStep | undefined {
   const { pod, set, heal, facts } = one;
   if (heal !== 'notWell') return undefined;
-  return ready >= set.replicas || restMs(pod, facts) <= 0 ? evictedOrKept(one, 'NotWell') : later(pod);
+  if (ready < set.replicas && restMs(pod, facts) > 0) return later(pod);
+  const step = evictedOrKept(one, 'NotWell');
+  return step.kind === 'evict' ? { ...step, instead: replacementOf(pod, facts.owned, facts.clusterOf) } : step;
 }
 
 function outOfService(one: ReleaseCase): ReleaseStep | undefined {

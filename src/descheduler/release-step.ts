@@ -15,11 +15,11 @@ export interface ReplicaSetFacts {
 }
 
 /**
- * Next step for a released pod. `evict`: no longer needed. `giveBack`: let its ReplicaSet adopt it again. `wait`: check again
+ * Next step for a released pod. `evict`: no longer needed; `instead`: the pod that came in its place, where that is told. `giveBack`: let its ReplicaSet adopt it again. `wait`: check again
  * after `forMs` at the latest.
  */
 export type ReleaseStep =
-  | { readonly pod: Pod; readonly kind: 'evict'; readonly why: EvictReason }
+  | { readonly pod: Pod; readonly kind: 'evict'; readonly why: EvictReason; readonly instead?: Pod | undefined }
   | { readonly pod: Pod; readonly kind: 'giveBack'; readonly why: 'TimedOut' }
   | ChooseStep
   | WaitStep;

@@ -264,7 +264,7 @@ export class ReleasedPods {
         }
         if (chosen === undefined) return undefined;
         begins();
-        await this.#evict(live, released, chosen, signal);
+        await this.#evict(live, released, chosen, signal, step.instead);
         return undefined;
       }
       begins();
@@ -272,7 +272,7 @@ export class ReleasedPods {
         await this.#giveBack(live, released, step.why, signal);
         return 'givenBack';
       }
-      await this.#evict(live, released, step.why, signal).catch(async (error: unknown) => {
+      await this.#evict(live, released, step.why, signal, step.instead).catch(async (error: unknown) => {
         if (step.why !== 'NoReplicas' || !isRefusal(error)) throw error;
         await this.#giveBack(live, released, step.why, signal);
       });
@@ -315,7 +315,13 @@ export class ReleasedPods {
     this.#report.gaveBack(live, released, why);
   }
 
-  async #evict(live: Pod, released: From, why: EvictReason | ChosenReason, signal: AbortSignal): Promise<void> {
+  async #evict(
+    live: Pod,
+    released: From,
+    why: EvictReason | ChosenReason,
+    signal: AbortSignal,
+    instead?: Pod,
+  ): Promise<void> {
     const { namespace, name, uid, resourceVersion } = live.metadata;
     // Of all others there is one in its place.
     const takeBack = why === 'NoOther' ? this.#o.underWay.moving(asOwned(live)) : undefined;
@@ -326,7 +332,7 @@ export class ReleasedPods {
       throw error;
     }
     if (why === 'NoOther') this.#judge.madeRoom(keyFor(namespace, released.uid));
-    this.#report.evicted(live, released.replicaSet, why);
+    this.#report.evicted(live, released.replicaSet, why, instead);
   }
 }
 

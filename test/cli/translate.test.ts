@@ -586,7 +586,10 @@ describe('other kinds', () => {
         spec: {
           targetClusters: TO_EAST,
           addOnConditions: [{ conditionType: 'Ready', operator: 'In', statusValues: ['False'] }],
-          taints: [{ key: 'sick', effect: 'NoExecute' }],
+          taints: [
+            { key: 'sick', effect: 'NoSchedule' },
+            { key: 'sick', effect: 'NoExecute' },
+          ],
         },
       },
       {
@@ -598,6 +601,10 @@ describe('other kinds', () => {
     );
     expect(taints?.problems).toEqual([]);
     expect(taints?.made).toMatchObject([{ kind: 'ClusterTaintPolicy', spec: { targetClusters: TO_EAST } }]);
+    expect(taints?.remarks.map(({ field, lost }) => [field, lost])).toEqual([
+      ['spec.taints[1].effect', false],
+      ['spec.taints', false],
+    ]);
     expect(rebalancer?.problems).toEqual([]);
     expect(rebalancer?.made).toMatchObject([
       { spec: { workloads: [{ namespace: 'shop' }], ttlSecondsAfterFinished: 60 } },

@@ -645,25 +645,32 @@ test('pods go home, to their shares of today, and where their policy wants them 
   await edit('east', { unschedulable: null });
   await applyInUse([
     ruled('eager', only('east'), { activation: 'Eager' }),
+    ruled('edited', only('east'), {}),
     ruled('shares', byWeight(1, 1), { divisionDrift: after }),
     deployment(namespace, 'eager', 2, '100m'),
+    deployment(namespace, 'edited', 1, '100m'),
     ruled('sizes', bySize, { divisionDrift: after }),
     deployment(namespace, 'shares', 4, '100m'),
     deployment(namespace, 'sizes', 4, '100m'),
   ]);
   await settled(host, namespace, 'eager', { east: 2 });
+  await settled(host, namespace, 'edited', { east: 1 });
   await settled(host, namespace, 'shares', { east: 2, west: 2 });
   await settled(host, namespace, 'sizes', { east: 3, west: 1 });
   await sizes('small', 'large');
   await host.apply([
     ruled('eager', only('west'), { activation: 'Eager' }),
+    ruled('edited', only('west'), {}),
     ruled('shares', byWeight(3, 1), { divisionDrift: after }),
   ]);
   await settled(host, namespace, 'home', { east: 2 });
   await settled(host, namespace, 'eager', { west: 2 });
   await settled(host, namespace, 'shares', { east: 3, west: 1 });
   await settled(host, namespace, 'sizes', { east: 1, west: 3 });
+  // Nothing is said of them: neither room at home nor an edit moves them.
   expect(whereAre(await podsOf(host, namespace, 'app=lazy'))).toEqual({ west: 1 });
+  expect(whereAre(await podsOf(host, namespace, 'app=edited'))).toEqual({ east: 1 });
+  for (const name of ['lazy', 'edited']) expect(movesOf(name)).toEqual([]);
   for (const [name, strategy, count] of [
     ['home', 'Repatriate', 2],
     ['eager', 'PolicyChanged', 2],

@@ -237,6 +237,16 @@ test('when time is up all give back what they have, and the room is free for oth
     const words = 'not all pods of the gang got a node in east in time';
     return events.items.some(({ reason, message }) => reason === 'GangTimedOut' && message.includes(words));
   });
+  await until('pods and their set say that they gave back what they had', async () => {
+    const events = JSON.parse(await kubectl(host, ['get', 'events', '-n', 'shop', '-o', 'json'])) as {
+      items: { reason: string; involvedObject: { kind: string; name: string } }[];
+    };
+    const given = events.items.filter(
+      ({ reason, involvedObject }) => reason === 'GangPodGivenBack' && involvedObject.name.startsWith('stuck'),
+    );
+    const about = new Set(given.map(({ involvedObject }) => involvedObject.kind));
+    return about.has('Pod') && about.has('ReplicaSet');
+  });
   await opened('next', 5);
   scheduler().signal('SIGCONT');
   await untilPlaces('next', { east: 5 });

@@ -160,10 +160,19 @@ test('what is not replaced in time goes all the same where the policy says onTim
   const seconds = 6;
   await m.inUse(m.rules({ gracePeriodSeconds: seconds, onTimeout: 'Evict' }));
   await m.gatedAreReady(2);
+  const spec = { minAvailable: 2, selector: { matchLabels: { app: 'web' } } };
+  const metadata = { name: 'web', namespace };
+  await host.apply([{ apiVersion: 'policy/v1', kind: 'PodDisruptionBudget', metadata, spec }]);
   const fewest = await fewestReady(host, namespace, 'web', async () => {
     await m.taint(true);
     const first = await m.released();
     const { name } = first.metadata;
+    const stays = await until('it is told why it stays', async () =>
+      (await eventsOf(host, namespace, name)).find(({ reason }) => reason === 'ReleasedPodStays'),
+    );
+    expect(stays.message).toMatch(/^no other pod became Ready in time, but it cannot be ended: .*disruption budget/);
+    expect(m.evictions()).toEqual([]);
+    await kubectl(host, ['delete', 'poddisruptionbudget', 'web', '-n', namespace]);
     const told = await until('it is told', async () =>
       (await eventsOf(host, namespace, name)).find(({ reason }) => reason === 'ReleasedPodEvicted'),
     );

@@ -85,8 +85,6 @@ afterEach(async () => {
       [host, ...NAMES.map((name) => topology.member(name).cluster)].map(async (one) => await podsOf(one, namespace)),
     );
     const names = left.map((pods) => pods.map(({ metadata }) => metadata.name));
-    if (names.flat().length > 0) {
-    }
     if (names.flat().length > 0) throw new Error(`of host, ${NAMES.join(', ')}: ${JSON.stringify(names)}`);
     return true;
   });

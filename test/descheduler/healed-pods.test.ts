@@ -369,6 +369,9 @@ test('KeepOriginal: one that does not get well in its time goes', async () => {
   await healed(601_000);
   await look();
   expect([evicted(), patched()]).toEqual([[original], []]);
+  expect(room.told('ReleasedPodEvicted')).toEqual([
+    `Pod ${original}: ReplicaSet web-1 has ${other} in its place, and this one is not Ready again, though its member answers (onHeal): it was evicted`,
+  ]);
 });
 
 test.each([
@@ -383,7 +386,7 @@ test.each([
   expect(room.told('ReleasedPodEvicted')).toEqual(
     what === 'goes'
       ? [
-          `Pod ${original}: ReplicaSet web-1 has another pod in its place, which has been Ready for longer (onHeal: LongestRunning): it was evicted`,
+          `Pod ${original}: ReplicaSet web-1 has ${other} in its place, which has been Ready for longer (onHeal: LongestRunning): it was evicted`,
         ]
       : [],
   );
@@ -461,6 +464,7 @@ describe('nothing is chosen, and the other one stays', () => {
     await tainted();
     await look();
     expect([evicted(), patched()]).toEqual([[original], []]);
+    expect(room.told('ReleasedPodEvicted')[0]).toContain(`ReplicaSet web-1 has ${other} in its place`);
   });
 
   test('when its workload is being migrated out of its member', async () => {
@@ -477,6 +481,7 @@ describe('nothing is chosen, and the other one stays', () => {
     await healed();
     await look();
     expect([evicted(), patched()]).toEqual([[original], []]);
+    expect(room.told('ReleasedPodEvicted')[0]).toContain(`ReplicaSet web-1 has ${other} in its place`);
   });
 });
 

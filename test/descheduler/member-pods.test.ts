@@ -2,7 +2,6 @@ import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { CLUSTER_DEFAULTS } from '../../src/api/failover.ts';
 import { GANG_LABEL } from '../../src/api/marks.ts';
 import { releasedFrom } from '../../src/api/released.ts';
-import { mayBeLost } from '../../src/api/unreachable.ts';
 import { jsonEqual } from '../../src/kube/json-equal.ts';
 import type { Pod } from '../../src/kube/core-v1.ts';
 import { ownerKeyOf } from '../../src/kube/owner-references.ts';
@@ -18,6 +17,18 @@ let deployment: TypedObject;
 let names: string[];
 /** When east was lost. */
 const SINCE = Date.parse('2026-01-01T00:00:00Z');
+/** Reasons for which a member that is not reachable may be lost: literally, as no other place says it of code. */
+const LOST = [
+  'Timeout',
+  'Refused',
+  'ConnectionReset',
+  'NameNotFound',
+  'ProxyFailed',
+  'TLSVerifyFailed',
+  'NotAKubernetesAPI',
+  'Unauthorized',
+  'Forbidden',
+];
 
 beforeEach(async () => {
   room = await SchedulerRoom.start(['east', 'west', 'north']);
@@ -45,7 +56,8 @@ async function say(member: string, reachable: 'True' | 'False', reason = 'Timeou
     room.process.placed
       .members()
       .some(
-        (one) => one.name === member && one.reachable === (reachable === 'True') && one.mayBeLost === mayBeLost(reason),
+        (one) =>
+          one.name === member && one.reachable === (reachable === 'True') && one.mayBeLost === LOST.includes(reason),
       ),
   );
 }
@@ -91,6 +103,32 @@ test('only what this process has seen itself counts, whatever the clocks on wall
   expect(await resync()).toEqual({ requeueAfterMs: 1_000 });
   expect(room.evictions()).toEqual([]);
   room.wallAheadMs = -9e9;
+  room.now += 1_000;
+  await resync();
+  expect(room.evictions()).toHaveLength(4);
+});
+
+test.each(LOST)('a member that is not reachable for %s is lost: its pods go after five minutes', async (reason) => {
+  await say('east', 'False', reason);
+  room.now += 299_000;
+  expect(await resync()).toEqual({ requeueAfterMs: 1_000 });
+  expect(room.evictions()).toEqual([]);
+  room.now += 1_000;
+  await resync();
+  expect(room.evictions()).toHaveLength(4);
+});
+
+test('there is one clock for all reasons of a loss: that one takes the place of another begins nothing anew', async () => {
+  // The line is cut, then somebody else answers at the address, and then a member that does not know us any more.
+  for (const reason of ['Timeout', 'TLSVerifyFailed', 'Unauthorized']) {
+    await say('east', 'False', reason);
+    room.now += 99_000;
+    await resync();
+  }
+  room.now += 2_000;
+  await say('east', 'False', 'Forbidden');
+  expect(await resync()).toEqual({ requeueAfterMs: 1_000 });
+  expect(room.evictions()).toEqual([]);
   room.now += 1_000;
   await resync();
   expect(room.evictions()).toHaveLength(4);

@@ -6,6 +6,7 @@ import { openApiSchema, type SchemaNode } from '../../src/api/crd.ts';
 import { KINDS } from '../../src/api/kinds.ts';
 import { displacedAfterMs } from '../../src/descheduler/displaced.ts';
 import { durationInWords } from '../../src/placement/duration.ts';
+import { MORE_KNOBS } from './more-knobs.ts';
 
 const CONCEPT = readFileSync('docs/concepts/failover.md', 'utf8');
 const PAGE = readFileSync('docs/reference/failover-defaults.md', 'utf8');
@@ -34,7 +35,6 @@ const NOT_ABOUT_MOVES: Readonly<Record<string, readonly string[]>> = {
     'network',
     'podEvents',
     'disruptionBudgets',
-    'podPriority',
     'services',
     'serviceAccount',
     'storage',
@@ -92,6 +92,7 @@ const KNOBS: readonly Knob[] = [
   ...configurationFields()
     .filter(({ path }) => path.startsWith('descheduler.'))
     .map(({ path, default: value = '' }) => ({ of: CONFIGURATION, field: path, value })),
+  ...MORE_KNOBS,
 ];
 
 interface Row extends Knob {
@@ -100,7 +101,7 @@ interface Row extends Knob {
 
 /** Of the page of defaults. */
 const ON_PAGE: readonly Row[] = [
-  ...PAGE.matchAll(/^\| (\w+) \| `([\w.]+)` \| ([^|]+) \| ([^|]+) \|$/gm),
+  ...PAGE.matchAll(/^\| (\w+) \| `([^`]+)` \| ([^|]+) \| ([^|]+) \|$/gm),
 ].map(([, of = '', field = '', value = '', why = '']) => ({ of, field, value, why }));
 
 /** Of those of single parts of `failover`, in failover.md, which say more beside a default and beside the choices that there are. */

@@ -4,6 +4,7 @@ import { parse } from 'yaml';
 import { openApiSchema, type SchemaNode } from '../../src/api/crd.ts';
 import { CLUSTER_DEFAULTS } from '../../src/api/failover.ts';
 import { KINDS } from '../../src/api/kinds.ts';
+import { NOT_READY_TAINT, UNREACHABLE_TAINT } from '../../src/api/marks.ts';
 import { parsePlacementPolicy } from '../../src/api/placement-policy.ts';
 import { managerConfigSchema } from '../../src/config.ts';
 import { replacedAfterMs } from '../../src/descheduler/member-lost.ts';
@@ -39,6 +40,19 @@ const PROPAGATION = [
   'placement.replicaScheduling.replicaDivisionPreference',
   'placement.replicaScheduling.weightPreference.staticWeightList',
   'placement.replicaScheduling.weightPreference.dynamicWeight',
+  'failover.application.decisionConditions.tolerationSeconds',
+  'failover.application.purgeMode',
+  'failover.application.gracePeriodSeconds',
+  'failover.application.statePreservation.rules',
+  'failover.cluster.purgeMode',
+  'failover.cluster.statePreservation.rules',
+];
+const TAINTING = ['targetClusters', 'addOnConditions', 'removeOnConditions', 'taints'];
+const REBALANCING = [
+  'spec.workloads',
+  'spec.ttlSecondsAfterFinished',
+  'status.observedWorkloads',
+  'status.observedGeneration',
 ];
 const OVERRIDERS = ['image', 'command', 'args', 'labels', 'annotations', 'field'].map((name) => `${name}Overrider`);
 
@@ -70,11 +84,13 @@ function has(schema: SchemaNode, path: string): boolean {
 
 describe('the page about Karmada', () => {
   it.each([
-    ['Placement', 'PlacementPolicy'],
-    ['Overrides', 'OverridePolicy'],
-  ])('%s: names fields that there are', (heading, kind) => {
+    ['Placement', 'PlacementPolicy', 15],
+    ['Overrides', 'OverridePolicy', 9],
+    ['ClusterTaintPolicy', 'ClusterTaintPolicy', 4],
+    ['Rebalancing', 'WorkloadRebalancer', 4],
+  ])('%s: names fields that there are', (heading, kind, least) => {
     const ours = rows(heading).flatMap((row) => row.ours);
-    expect(ours.length).toBeGreaterThan(8);
+    expect(ours.length).toBeGreaterThanOrEqual(least);
     expect(ours.filter((path) => !has(schemaOf(kind), path))).toEqual([]);
   });
 
@@ -89,11 +105,18 @@ describe('the page about Karmada', () => {
     }
   });
 
-  it('speaks about every field of a PropagationPolicy and every overrider', () => {
-    const told = rows('Placement').flatMap(({ karmada }) => karmada.map((field) => field.replaceAll('[]', '')));
+  it.each([
+    ['Placement', PROPAGATION],
+    ['ClusterTaintPolicy', TAINTING],
+    ['Rebalancing', REBALANCING],
+  ])('%s: speaks about every field of Karmada', (heading, fields) => {
+    const told = rows(heading).flatMap(({ karmada }) => karmada.map((field) => field.replaceAll('[]', '')));
     const isTold = (field: string): boolean =>
       told.some((one) => one === field || one.startsWith(`${field}.`) || `.${field}` === one);
-    expect(PROPAGATION.filter((field) => !isTold(field))).toEqual([]);
+    expect(fields.filter((field) => !isTold(field))).toEqual([]);
+  });
+
+  it('speaks about every overrider', () => {
     const overriders = rows('Overrides').flatMap(({ karmada }) => karmada);
     expect([...OVERRIDERS, 'plaintext'].filter((name) => !overriders.includes(`overriders.${name}[]`))).toEqual([]);
   });
@@ -107,6 +130,7 @@ describe('the page about Karmada', () => {
     const { movesPerSecond, movesPerSecondPerMember } = managerConfigSchema.parse({}).descheduler;
     expect(section).toMatch(new RegExp(`descheduler\\.movesPerSecond\`\\][^ ]* ${movesPerSecond} `));
     expect(section).toContain(`\`descheduler.movesPerSecondPerMember\` ${movesPerSecondPerMember},`);
+    for (const taint of [NOT_READY_TAINT, UNREACHABLE_TAINT]) expect(section).toContain(`\`${taint}\``);
     const minutes = replacedAfterMs({ failover: undefined }) / 60_000;
     expect(section).toContain(`when their member has been lost for ${minutes} minutes`);
     expect(PAGE).toContain(`[replaced when their member has been lost for ${minutes} minutes](#failover)`);

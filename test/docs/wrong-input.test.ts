@@ -8,6 +8,7 @@ import { WRONG_OVERRIDES } from '../overrides/wrong-overrides.ts';
 import { WRONG_POLICIES } from '../placement/wrong-policies.ts';
 import { WRONG_SCORES } from '../placement/wrong-scores.ts';
 import { WRONG_TAINT_POLICIES } from '../placement/wrong-taint-policies.ts';
+import { WRONG_CONFIGURATIONS } from '../wrong-configurations.ts';
 
 const code = (text: string): string => `\`${text.replaceAll('|', '\\|')}\``;
 const table = (
@@ -105,6 +106,15 @@ it('the page of wrong input lists everything wrong that tests apply, with what i
       'a pod that asks for',
       WRONG_MODES.map(([what, , , reason, words]) => [what, `${reason}: ${words}`]),
       'held with',
+    ),
+    '## Configuration of the manager',
+    '',
+    'With such a file (`--config`) the manager does not start. `spillway config check --config FILE` says it before, and the schema of the',
+    'Helm chart refuses the same settings below `config`.',
+    '',
+    ...table(
+      'a file with',
+      WRONG_CONFIGURATIONS.map(([what, , words]) => [what, words] as const),
     ),
   ]
     .join('\n');

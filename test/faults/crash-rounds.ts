@@ -5,6 +5,7 @@ import { kubectl } from '../fixtures/live-pods.ts';
 import { fewestReady } from '../fixtures/ready-count.ts';
 import type { MovesLab } from './moves-lab.ts';
 import { type HeldWrite, holdNth, type Moment } from './nth-write.ts';
+import { isWriteOf, unnamedWrites, writeInWords } from './kinds-of-writes.ts';
 
 /** A move in a namespace of its own, from its cause to its end. Pods are those of a Deployment `web` that wants one. */
 export interface CrashScenario {
@@ -49,25 +50,12 @@ const MOMENTS = ['before', 'after'] as const;
 /** Requests of the program last for 30 s at most. What is not reached by then, as others were held before it, is tried in another round. */
 const HELD_MS = 22_000;
 
-/** Of a namespace, of what is called like it, or namespaces themselves, which the first copy brings with it. */
-export function isWriteOf(namespace: string): (request: ProxiedRequest) => boolean {
-  const own = new RegExp(`/namespaces/${namespace}(/|$)|/workloadrebalancers/${namespace}(/|$)`);
-  return ({ method, path }) =>
-    method !== 'GET' && (own.test(path) || (method === 'POST' && path === '/api/v1/namespaces'));
-}
-
-/** Like `POST pods/eviction (host)`. */
-export function writeInWords(side: string, { method, path }: ProxiedRequest): string {
-  const parts = path.replace(/^\/(api|apis\/[^/]+)\/[^/]+\//, '').split('/');
-  const [resource = '', , sub] = parts[0] === 'namespaces' && parts.length > 2 ? parts.slice(2) : parts;
-  return `${method} ${resource}${sub === undefined ? '' : `/${sub}`} (${side})`;
-}
-
 /**
  * Several moves at a time, each held at its site; when all are, the program is killed, once. Each of them is found and finished. The one
- * kill says of each move as much as one of its own would: they have nothing in common but the program. @returns which were reached
+ * kill says of each move as much as one of its own would: they have nothing in common but the program. `named`: kinds of writes at which the program is
+ * killed in one round or another: no move makes another kind. @returns which were reached
  */
-export async function crashRound(lab: MovesLab, lanes: readonly Lane[]): Promise<boolean[]> {
+export async function crashRound(lab: MovesLab, lanes: readonly Lane[], named: readonly string[]): Promise<boolean[]> {
   await lab.calm();
   await Promise.all(lanes.map(({ scenario, namespace }) => scenario.arrange(namespace)));
   await Promise.all(lanes.map(async ({ scenario, namespace }) => await scenario.lead?.(namespace)));
@@ -75,6 +63,7 @@ export async function crashRound(lab: MovesLab, lanes: readonly Lane[]): Promise
   const ended = new Promise<void>((resolve) => (end = resolve));
   const counting = lanes.map(({ namespace }) => fewestReady(lab.host, namespace, 'web', () => ended));
   const held = lanes.map((lane) => holdOf(lab, lane));
+  const seenSince = lab.seenFromNow();
   const isThrough = async (index: number): Promise<boolean> =>
     held[index]?.found !== undefined || (await lanes[index]?.scenario.isOver(lanes[index].namespace)) === true;
   const areThrough = async (some: readonly number[], timeoutMs: number): Promise<void> => {
@@ -104,7 +93,9 @@ export async function crashRound(lab: MovesLab, lanes: readonly Lane[]): Promise
     end();
     await Promise.allSettled(counting);
   }
+  const seen = seenSince();
   for (const [index, { scenario, namespace, site }] of lanes.entries()) {
+    expect(unnamedWrites(seen, namespace, named), `${namespace}: the program is killed at none of these`).toEqual([]);
     const where = `${namespace} ${siteInWords(site)}\n${lab.told(namespace)}`;
     expect(await counting[index], where).toBeGreaterThanOrEqual(scenario.fewest);
     await scenario.expectWell(namespace);

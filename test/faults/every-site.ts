@@ -19,6 +19,7 @@ export async function killAtEverySite(
   let wanted: Wanted[] = scenarios.flatMap((scenario) =>
     scenario.sites.map((site) => ({ scenario, site, tries: TRIES })),
   );
+  const named = [...new Set(wanted.map(({ site }) => site.kind))];
   const reached = new Map<CrashScenario, CrashSite[]>(scenarios.map((scenario) => [scenario, []]));
   for (let round = 1; wanted.length > 0; round++) {
     const now = ofOneRound(wanted);
@@ -26,7 +27,7 @@ export async function killAtEverySite(
     const lanes = now.map(({ scenario, site }, lane) => {
       return { scenario, site, namespace: `${scenario.id}-${String(round)}-${String(lane)}` };
     });
-    const results = await crashRound(lab, lanes);
+    const results = await crashRound(lab, lanes, named);
     for (const [lane, one] of now.entries()) {
       const { scenario, site, tries } = one;
       const isReached = results[lane] === true;

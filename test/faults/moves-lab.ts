@@ -22,7 +22,7 @@ import type { MemberCluster } from '../../src/api/member-cluster.ts';
 import type { Pod } from '../../src/kube/core-v1.ts';
 import type { KubeObject } from '../../src/kube/object.ts';
 import { controllerOf } from '../../src/kube/owner-references.ts';
-import type { FaultProxy } from '../fixtures/fault-proxy.ts';
+import type { FaultProxy, ProxiedRequest } from '../fixtures/fault-proxy.ts';
 import {
   describeWrite,
   type Fields,
@@ -142,6 +142,12 @@ export class MovesLab {
     await Promise.all(
       CLUSTERS.map(async (name) => await until(`${name} is well`, () => isWell(name), { timeoutMs: 120_000 })),
     );
+  }
+
+  /** @returns what has come to each proxy since this call */
+  seenFromNow(): () => Record<string, readonly ProxiedRequest[]> {
+    const lines = Object.entries(this.proxies).map(([side, { seen }]) => ({ side, seen, from: seen.length }));
+    return () => Object.fromEntries(lines.map(({ side, seen, from }) => [side, seen.slice(from)]));
   }
 
   cut(side: string): void {

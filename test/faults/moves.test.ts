@@ -7,9 +7,9 @@ import type { ProxiedRequest } from '../fixtures/fault-proxy.ts';
 import { eventsOf, type Fields, kubectl, podsOf, read } from '../fixtures/live-pods.ts';
 import { fewestReady } from '../fixtures/ready-count.ts';
 import { deployment, settled, whereAre } from '../fixtures/scheduling.ts';
-import { isWriteOf, writeInWords } from './crash-rounds.ts';
 import { CrashScenarios } from './crash-scenarios.ts';
 import { killAtEverySite } from './every-site.ts';
+import { isWriteOf, OF_A_MOVE, writeInWords } from './kinds-of-writes.ts';
 import { report, violationsOf, wait } from './lab.ts';
 import { isGoing, isReleased, MovesLab, NAMES, THIRD } from './moves-lab.ts';
 import { holdNth, type Moment } from './nth-write.ts';
@@ -18,15 +18,6 @@ import { holdNth, type Moment } from './nth-write.ts';
 const MOST_SITES = 60;
 /** Longer than the Leases of the program last. */
 const CUT_MS = 20_000;
-/** Released, made in its place, told to be Ready, evicted, ended there, ended here. */
-const OF_A_MOVE = [
-  'PATCH pods (host)',
-  'POST pods (west)',
-  'PATCH pods/status (host)',
-  'POST pods/eviction (host)',
-  'DELETE pods (east)',
-  'DELETE pods (host)',
-];
 
 let lab: MovesLab;
 beforeAll(async () => {

@@ -6,6 +6,7 @@ import type { FaultProxy } from '../fixtures/fault-proxy.ts';
 import { ownTaints } from '../fixtures/own-taints.ts';
 import { addProxiedMember } from '../fixtures/proxied-member.ts';
 import { startTopology, type Topology } from '../fixtures/topology.ts';
+import { measured, seconds } from '../faults/lab.ts';
 
 /** Longer than watches that are not heard of count as current. */
 const OUTAGE_MS = 140_000;
@@ -28,9 +29,10 @@ afterAll(async () => {
   await topology?.close();
 });
 
-test.each(['once', 'and once more'])(
+test.for(['once', 'and once more'])(
   'a member takes pods again within 5 s, %s',
-  async () => {
+  { timeout: 300_000 },
+  async (times, context) => {
     const cut = east.inject({ kind: 'reset', when: 'before' });
     east.resetConnections();
     await until('it is out of reach', async () => (await ownTaints(topology.host, 'east')).length > 0, {
@@ -44,8 +46,9 @@ test.each(['once', 'and once more'])(
       intervalMs: 100,
     });
     const openMs = Date.now() - whole;
-    console.info(`the line is whole: it takes pods again after ${String(openMs)} ms`);
+    const figures = `the line is whole, ${times}: it takes pods again after ${seconds(openMs)}`;
+    console.info(figures);
+    measured(context, ['F25'], figures);
     expect(openMs).toBeLessThan(OPEN_MS);
   },
-  300_000,
 );

@@ -126,8 +126,14 @@ describe('renderNode', () => {
 
   it.each([
     ['Timeout', 'member-unreachable'],
+    ['Refused', 'member-unreachable'],
+    ['ConnectionReset', 'member-unreachable'],
+    ['NameNotFound', 'member-unreachable'],
+    ['ProxyFailed', 'member-unreachable'],
     ['TLSVerifyFailed', 'member-unreachable'],
+    ['NotAKubernetesAPI', 'member-unreachable'],
     ['Unauthorized', 'member-unreachable'],
+    ['Forbidden', 'member-unreachable'],
     ['ServerError', 'member-not-ready'],
     ['TooManyRequests', 'member-not-ready'],
     ['ProbeFailed', 'member-not-ready'],

@@ -1,7 +1,9 @@
 import { describe, expect, test } from 'vitest';
 import { betterPlace } from '../../src/placement/better-place.ts';
-import type { BetterPlace } from '../../src/placement/better-place.ts';
+import type { BetterPlace, Displacement } from '../../src/placement/better-place.ts';
+import type { Decision } from '../../src/placement/decision.ts';
 import { nextPlace } from '../../src/placement/next-place.ts';
+import type { RefusalReason } from '../../src/placement/placement-refusal.ts';
 import { withoutOne } from '../../src/placement/workload.ts';
 import { cluster, Fleet } from './fleet.ts';
 
@@ -26,6 +28,72 @@ function better(fleet: Fleet, from: string): BetterPlace | undefined {
   const without = { ...facts, workload: { ...facts.workload, pods } };
   return betterPlace(without, nextPlace(without), from);
 }
+
+/** What each reason for which the pod's own cluster would not take it now says of the pod, with a place elsewhere. */
+const BY_REASON: Readonly<Record<RefusalReason, Displacement | undefined>> = {
+  NotSelected: 'PolicyChanged',
+  OtherGroup: 'PolicyChanged',
+  NoShare: 'PolicyChanged',
+  HasItsShare: 'DivisionDrift',
+  AtMax: 'DivisionDrift',
+  LaterTier: 'Repatriate',
+  Unavailable: undefined,
+  Impossible: undefined,
+  Tainted: undefined,
+  Avoided: undefined,
+  Migrating: undefined,
+  Spread: undefined,
+  LocalFirst: undefined,
+  NoRoom: undefined,
+};
+
+describe('by the decision about one like it', () => {
+  const home = { cluster: 'home', score: 1 };
+  const away = { cluster: 'away', score: 0 };
+  const REASONS = Object.keys(BY_REASON) as RefusalReason[];
+  /** Of a pod in away, which does not take it for that reason. */
+  const decided = (
+    reason: RefusalReason | undefined,
+    allowed: Decision['allowed'] = [home],
+    tiers: Readonly<Record<string, number>> = { home: 0, away: 1 },
+  ): Decision => ({
+    allowed,
+    refusals: reason === undefined ? [] : [{ cluster: 'away', reason, message: 'it says why' }],
+    plan: { affinityName: undefined, targets: undefined, tiers: new Map(Object.entries(tiers)) },
+  });
+  const facts = new Fleet({ placement: {}, clusters }).facts();
+  const found = (decision: Decision, counts?: (reason: Displacement) => boolean): Displacement | undefined =>
+    betterPlace(facts, decision, 'away', counts)?.strategy;
+
+  test.each(Object.entries(BY_REASON) as [RefusalReason, Displacement | undefined][])(
+    'away refuses it with %s: %s, with its words',
+    (reason, strategy) => {
+      const better = strategy && { strategy, cluster: 'home', why: 'it says why' };
+      expect(betterPlace(facts, decided(reason), 'away')).toEqual(better);
+    },
+  );
+
+  test.each<[what: string, allowed: Decision['allowed'], tiers: Readonly<Record<string, number>>]>([
+    ['is in the same tier', [home], { home: 0, away: 0 }],
+    ['is in a later tier', [home], { home: 2, away: 1 }],
+    ['has no tier', [home], { away: 1 }],
+    ['is its own', [away], { home: 0, away: 1 }],
+  ])('it does not go home where the best place %s', (_, allowed, tiers) => {
+    expect(found(decided('LaterTier', allowed, tiers))).toBeUndefined();
+  });
+
+  test.each(REASONS)('it stays where no place is left, whatever is said of its own: %s', (reason) => {
+    expect(found(decided(reason, []))).toBeUndefined();
+  });
+
+  test.each(REASONS)('it stays where its policy does not let that reason count: %s', (reason) => {
+    expect(found(decided(reason), (one) => one !== BY_REASON[reason])).toBeUndefined();
+  });
+
+  test('it stays where its own cluster would take it, be another one better', () => {
+    expect(found(decided(undefined, [home, away]))).toBeUndefined();
+  });
+});
 
 describe('a pod would be elsewhere if it came now', () => {
   test('at home, once that has room again', () => {

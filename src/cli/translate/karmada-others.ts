@@ -3,6 +3,9 @@ import type { Fields } from './fields.ts';
 import type { Remarks } from './remarks.ts';
 import { clustersIn } from './selectors.ts';
 
+const NO_EXECUTE =
+  'moves pods as soon as the taint stands, one after the other; Karmada takes it only with --allow-no-execute-taint-policy of its webhook, and evicts only with --enable-no-execute-taint-eviction';
+
 /** The spec of a ClusterTaintPolicy. */
 export function taintPolicySpec(spec: Fields, remarks: Remarks): JsonRecord {
   const target = spec.within('targetClusters');
@@ -17,6 +20,7 @@ export function taintPolicySpec(spec: Fields, remarks: Remarks): JsonRecord {
   const taints = spec.each('taints').map((taint) => {
     const one = taint.same('key', 'value', 'effect');
     taint.end('timeAdded');
+    if (one['effect'] === 'NoExecute') remarks.differs(taint.of('effect'), NO_EXECUTE);
     return one;
   });
   const made = {
