@@ -57,7 +57,7 @@ const RIGHTS: Readonly<Record<string, string>> = {
   simulate:
     'list `memberclusters`, `clusterplacementpolicies`, `clusteroverridepolicies`; get `namespaces`; list `placementpolicies` and `overridepolicies` in the namespace; create `pods` there for the dry run. For more truth: list `nodes`, `pods` (of all namespaces) and `services`, get the `configmaps` and `secrets` that containers take all variables from',
   'explain-policy':
-    'list `memberclusters`, `clusterplacementpolicies`; get the `namespace` and list `placementpolicies` in it, of a ClusterPlacementPolicy list both everywhere; for override policies the same of `clusteroverridepolicies` and `overridepolicies`, and list `configmaps` and `persistentvolumeclaims` where selectors are for those. For workloads, list `pods` and their owners (`deployments`, `statefulsets`, ...) there, and `workloadplacements` for where they are',
+    'list `memberclusters`, `clusterplacementpolicies`; get the `namespace` and list `placementpolicies` in it, of a ClusterPlacementPolicy, or with -A, list both everywhere; for override policies the same of `clusteroverridepolicies` and `overridepolicies`, and list `configmaps` and `persistentvolumeclaims` where selectors are for those. For workloads, list `pods` and their owners (`deployments`, `statefulsets`, ...) there, and `workloadplacements` for where they are',
   cordon: 'get and patch `memberclusters`',
   uncordon: 'get and patch `memberclusters`; list `nodes` for what keeps new pods away all the same',
   drain: 'get and patch `memberclusters`; list `nodes`, list and get `pods` of all namespaces; create `pods/eviction`',

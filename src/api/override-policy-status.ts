@@ -4,7 +4,9 @@ import { conditions, observedGeneration } from './conditions.ts';
 export const overridePolicyStatus = z
   .object({
     observedGeneration: observedGeneration(),
-    conditions: conditions('Accepted: the policy is in use. Consistent: the members that its rules are for are there.'),
+    conditions: conditions(
+      'Accepted: the policy is in use. Consistent: the members, kinds and containers that its rules are for are there.',
+    ),
   })
   .describe('What Spillway found. Written by Spillway only.');
 

@@ -38,7 +38,7 @@ const listOf = <T extends z.ZodType>(item: T, what: string) =>
 
 const containerName = () =>
   dnsLabel().describe(
-    'Name of a container or an init container. If the pod has none of that name, nothing is changed.',
+    'Name of a container or an init container. If the pod has none of that name, nothing is changed; where no pod has it, condition Consistent of the policy says so.',
   );
 const someContainer = () =>
   containerName()

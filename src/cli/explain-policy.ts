@@ -16,13 +16,21 @@ import { explainedOverrideText } from './explain-policy/explained-override-text.
 import { explainedPolicyText } from './explain-policy/explained-policy-text.ts';
 import { hostData } from './explain-policy/overridden-data.ts';
 import { type HostWorkload, hostWorkloads } from './explain-policy/live-workloads.ts';
-import { namedPolicy } from './explain-policy/named-policy.ts';
-import { clusterFlags, namespaceFlags, outputFlags, type NamespaceFlags, type OutputFlags } from './flags.ts';
+import { allPolicies, type NamedPolicy, namedPolicy } from './explain-policy/named-policy.ts';
+import {
+  allNamespacesFlag,
+  type AllNamespacesFlags,
+  clusterFlags,
+  namespaceFlags,
+  outputFlags,
+  type NamespaceFlags,
+  type OutputFlags,
+} from './flags.ts';
 import { documented, type Format } from './output.ts';
 import { readableOverrides } from './override-policies.ts';
 import { MissingRight, type Viewer } from './viewer.ts';
 
-interface Flags extends NamespaceFlags, OutputFlags {
+interface Flags extends NamespaceFlags, AllNamespacesFlags, OutputFlags {
   filename?: string;
 }
 const FORMATS: readonly Format[] = ['table', 'json', 'yaml'];
@@ -44,6 +52,7 @@ export function addExplainPolicy(program: Command, cli: Cli): void {
       'such as web, placementpolicy/web, clusterplacementpolicy/all, overridepolicy/gold or cop/eu-registry',
     )
     .option('-f, --filename <file>', 'a manifest with one policy, YAML or JSON; - for standard input');
+  allNamespacesFlag(command, 'all policies, one after the other, or all of the kind that is named');
   outputFlags(namespaceFlags(clusterFlags(command)), FORMATS).action(
     async (named: string | undefined, flags: Flags) =>
       await cli.withHost(flags, async (host) => await explain(cli, host, named, flags)),
@@ -51,24 +60,45 @@ export function addExplainPolicy(program: Command, cli: Cli): void {
 }
 
 async function explain(cli: Cli, host: Viewer, named: string | undefined, flags: Flags): Promise<ExitCode> {
-  const found = await namedPolicy(host, named, flags);
+  const { terminal } = cli;
+  const { signal } = terminal;
   const missing = new Set<string>();
-  const { namespace } = found.policy.metadata;
+  const isOfAll = flags.allNamespaces === true;
+  const found = isOfAll ? await allPolicies(host, named, flags) : [await namedPolicy(host, named, flags)];
+  const answers: Answer[] = [];
+  for (const one of found) answers.push(await answered(host, one, missing, signal));
+  const texts = answers.map(({ text }) => text).join('\n');
+  const [only] = answers;
+  const document =
+    isOfAll || only === undefined
+      ? { kind: 'ExplainedPolicyList', items: answers.map((one) => one.document) }
+      : only.document;
+  if (flags.output !== 'table') terminal.out(documented(document, flags.output === 'json' ? 'json' : 'yaml'));
+  else if (only === undefined) terminal.note('There are no policies.');
+  else terminal.out(texts);
+  for (const right of missing)
+    terminal.note(`note: it would be truer if you were allowed to ${right} (docs/reference/cli.md#rights)`);
+  return answers.every(({ isWell }) => isWell) ? EXIT.ok : EXIT.findings;
+}
+
+/** `missing`: what has to be said of rights is added to it. */
+async function answered(
+  host: Viewer,
+  { policy, resource: { kind } }: NamedPolicy,
+  missing: Set<string>,
+  signal: AbortSignal,
+): Promise<Answer> {
+  const { namespace } = policy.metadata;
   const list = async (resource: Resource): Promise<KubeObject[]> => {
     const listed = await host.tryList<KubeObject>(resource, namespace === undefined ? {} : { namespace });
     if (!(listed instanceof MissingRight)) return listed;
     missing.add(listed.right);
     return [];
   };
-  const kind = OVERRIDE_KINDS.find((one) => one === found.resource.kind);
-  const { text, document, isWell } =
-    kind === undefined
-      ? await explainedPlacement(host, found.policy, list)
-      : await explainedOverrides(host, kind, found.policy, list, cli.terminal.signal);
-  cli.terminal.out(flags.output === 'table' ? text : documented(document, flags.output === 'json' ? 'json' : 'yaml'));
-  for (const right of missing)
-    cli.terminal.note(`note: it would be truer if you were allowed to ${right} (docs/reference/cli.md#rights)`);
-  return isWell ? EXIT.ok : EXIT.findings;
+  const override = OVERRIDE_KINDS.find((one) => one === kind);
+  return override === undefined
+    ? await explainedPlacement(host, policy, list)
+    : await explainedOverrides(host, override, policy, list, signal);
 }
 
 interface Answer {

@@ -17,6 +17,15 @@ export function namespaceFlags(command: Command): Command {
   return command.option('-n, --namespace <name>', 'namespace (default: that of the context)');
 }
 
+export interface AllNamespacesFlags {
+  allNamespaces?: boolean;
+}
+
+/** As with kubectl, it comes before -n. */
+export function allNamespacesFlag(command: Command, what: string): Command {
+  return command.option('-A, --all-namespaces', `${what}, whatever -n says`);
+}
+
 export interface SystemFlags {
   systemNamespace: string;
 }

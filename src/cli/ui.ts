@@ -2,7 +2,13 @@ import { once } from 'node:events';
 import { InvalidArgumentError, type Command } from 'commander';
 import type { Cli } from './cli.ts';
 import { EXIT, type ExitCode } from './exit-code.ts';
-import { clusterFlags, systemNamespaceFlag, type SystemFlags } from './flags.ts';
+import {
+  allNamespacesFlag,
+  type AllNamespacesFlags,
+  clusterFlags,
+  systemNamespaceFlag,
+  type SystemFlags,
+} from './flags.ts';
 import type { Terminal } from './terminal.ts';
 import { Live } from './ui/live.ts';
 import { readPageFacts } from './ui/page-facts.ts';
@@ -13,7 +19,7 @@ import { Viewer } from './viewer.ts';
 import { explain } from './why/explain.ts';
 import { readPodFacts } from './why/read-pod-facts.ts';
 
-interface Flags extends ClusterFlags, SystemFlags {
+interface Flags extends ClusterFlags, SystemFlags, AllNamespacesFlags {
   namespace?: string;
   port: number;
 }
@@ -29,6 +35,7 @@ export function addUi(program: Command, cli: Cli): void {
     )
     .option('-n, --namespace <name>', 'only pods of this namespace (default: of all)')
     .option('--port <port>', 'port on 127.0.0.1 (default: one that is free)', portNumber, 0);
+  allNamespacesFlag(command, 'pods of all namespaces (the default)');
   systemNamespaceFlag(clusterFlags(command)).action(
     async (flags: Flags) => await cli.run(async () => await serve(cli.terminal, flags)),
   );
@@ -44,7 +51,8 @@ async function serve(terminal: Terminal, flags: Flags): Promise<ExitCode> {
     signal: terminal.signal,
     now: () => terminal.now(),
   };
-  const { namespace = '', systemNamespace } = flags;
+  const { systemNamespace } = flags;
+  const namespace = flags.allNamespaces === true ? '' : (flags.namespace ?? '');
   const host = await Viewer.connect(flags, quiet);
   try {
     const live = new Live(

@@ -6,15 +6,19 @@ import type { KubeClient } from '../kube/client.ts';
 import { describeError } from '../kube/errors.ts';
 import { ifThere } from '../kube/if-there.ts';
 import { jsonEqual } from '../kube/json-equal.ts';
+import type { Pod } from '../kube/core-v1.ts';
 import { lookAgain } from '../kube/look-again.ts';
 import { patch } from '../kube/verbs.ts';
 import {
   absentWarning,
   customKindsOf,
+  contradictionsIn,
   overridePolicyStatus,
   overrideWarnings,
   unreadWarning,
 } from '../overrides/policy-findings.ts';
+import { containerWarnings, type KnownPods } from '../overrides/named-containers.ts';
+import type { OverrideSubject } from '../overrides/selection.ts';
 import type { Cluster } from '../api/cluster.ts';
 import type { OwnerKinds } from './owner-kinds.ts';
 
@@ -37,12 +41,16 @@ export interface OverridePolicyStatusesOptions {
   /** All members; undefined while they are not known. */
   members: () => readonly Cluster[] | undefined;
   kinds: Pick<OwnerKinds, 'whyUnread' | 'isAbsent'>;
+  podsIn: KnownPods['podsIn'];
+  /** By what the policy may choose the pod; undefined: not known yet. */
+  identitiesOf: (pod: Pod, policy: OverridePolicy) => OverrideSubject['identities'] | undefined;
   logger: Logger;
 }
 
 /**
- * Says on each override policy whether it is in use, and whether the members that it is for are there. Every replica that finds it
- * otherwise writes it: what is written is the same, and who comes second finds it so.
+ * Says on each override policy whether it is in use, and whether the members, kinds and containers that it is for are there. Every replica that
+ * finds it otherwise writes it: what is written is the same, and who comes second finds it so. Of containers only those who act for the members
+ * of the rule know; to the others what is said of them stays as it is.
  */
 export class OverridePolicyStatuses {
   readonly #o: OverridePolicyStatusesOptions;
@@ -64,11 +72,28 @@ export class OverridePolicyStatuses {
     if (fleet === undefined || policies.unknown() !== undefined) return;
     for (const { kind, metadata, status: before, problems, policy } of policies.seen()) {
       const warnings =
-        policy === undefined ? [] : [...overrideWarnings(policy, fleet), ...(await this.#unread(policy, signal))];
+        policy === undefined
+          ? []
+          : [
+              ...overrideWarnings(policy, fleet),
+              ...(await this.#unread(policy, signal)),
+              ...this.#containers(policy, fleet, before),
+            ];
       const generation = metadata.generation ?? 0;
       const status = overridePolicyStatus({ generation, problems, warnings, before, now: Date.now() });
       if (!jsonEqual(before, status)) await this.#write(kind, metadata, status, signal);
     }
+  }
+
+  #containers(policy: OverridePolicy, members: readonly Cluster[], before: OverridePolicyStatus | undefined): string[] {
+    const { policies, podsIn, identitiesOf } = this.#o;
+    return containerWarnings(policy, {
+      members,
+      podsIn,
+      identitiesOf: (pod) => identitiesOf(pod, policy),
+      policies: [...policies.seen()].flatMap((seen) => seen.policy ?? []),
+      before: contradictionsIn(before),
+    });
   }
 
   async #unread(policy: OverridePolicy, signal: AbortSignal): Promise<string[]> {

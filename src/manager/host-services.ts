@@ -24,6 +24,7 @@ import type { OwnerKinds } from '../host/owner-kinds.ts';
 import type { NamespaceModes } from '../host/namespace-modes.ts';
 import type { OverridePolicies } from '../host/override-policies.ts';
 import type { CapacityMetrics } from '../members/capacity-metrics.ts';
+import type { BoundPods } from './bound-pods.ts';
 import type { NodeRemovals } from './node-removals.ts';
 import type { NodeIdentityMetrics } from '../nodes/node-identity-metrics.ts';
 import type { OutageMetrics } from '../pods/outages/outage-metrics.ts';
@@ -46,6 +47,8 @@ export interface HostServices {
   readonly connectHost: (credentials: Credentials, leaseHeld?: () => boolean) => KubeClient;
   /** Each virtual node's own, by its name. */
   readonly nodeClients: Map<string, KubeClient>;
+  /** The host's pods on each virtual node that this process acts for, by its name. */
+  readonly boundPods: Map<string, BoundPods>;
   readonly nodeRemovals: NodeRemovals;
   readonly nodeIdentityMetrics: NodeIdentityMetrics;
   /** Name of this replica in the Lease of those who write about scheduling. */

@@ -41,9 +41,8 @@ import { MemberMetrics } from '../members/member-metrics.ts';
 import { whyMovesPaused } from '../placement/lost-members.ts';
 import { NamespaceModes } from '../host/namespace-modes.ts';
 import { OverridePolicies } from '../host/override-policies.ts';
-import { OverridePolicyStatuses } from '../host/override-policy-statuses.ts';
+import { overridePolicyStatuses } from './override-statuses.ts';
 import { NodeRemovals } from './node-removals.ts';
-import { type Cluster, clusterOf } from '../api/cluster.ts';
 import { NodeIdentityMetrics } from '../nodes/node-identity-metrics.ts';
 import { outageMetrics } from '../pods/outages/outage-metrics.ts';
 import { DeletionPermits } from '../pods/deletion-permits.ts';
@@ -171,6 +170,7 @@ export async function runManager(config: ManagerConfig, signal: AbortSignal): Pr
       hostAccess: access,
       connectHost,
       nodeClients,
+      boundPods: new Map(),
       nodeRemovals,
       nodeIdentityMetrics: new NodeIdentityMetrics(registry),
       identity: config.identity ?? `${hostname()}_${process.pid}_${Math.random().toString(36).slice(2, 8)}`,
@@ -305,14 +305,6 @@ function memberController(services: HostServices, self: ProcessIdentity | undefi
     logger,
   });
   return controller;
-}
-
-function overridePolicyStatuses(
-  { host, overridePolicies, ownerKinds, logger }: HostServices,
-  controller: MemberClusterController,
-): OverridePolicyStatuses {
-  const members = (): Cluster[] | undefined => controller.members?.map((member) => clusterOf(member));
-  return new OverridePolicyStatuses({ host, policies: overridePolicies, members, kinds: ownerKinds, logger });
 }
 
 function clusterTaints(

@@ -314,11 +314,16 @@ export class VirtualNodeScope {
   /** Pods that are bound to it, and the room that they take. */
   #watchRoom(): (() => void)[] {
     const { hostPodChanged } = this.#o;
+    const { boundPods } = this.#acting.services;
+    boundPods.set(this.nodeName, this.bound);
     this.#offerRoom();
     const { room } = this.#view;
     return [
       this.bound.cache.on(room.hostPodHandler),
       () => room.end(),
+      () => {
+        if (boundPods.get(this.nodeName) === this.bound) boundPods.delete(this.nodeName);
+      },
       this.bound.cache.on({ added: hostPodChanged, updated: hostPodChanged, deleted: (pod) => hostPodChanged(pod) }),
     ];
   }

@@ -58,6 +58,15 @@ export function unreadWarning({ path, apiVersion, kind }: ChosenKind, why: strin
   );
 }
 
+/** What is between two contradictions in the condition. */
+const BETWEEN = '; ';
+
+/** The contradictions that a status names, and what else is between these signs. */
+export function contradictionsIn(status: OverridePolicyStatus | undefined): string[] {
+  const condition = status?.conditions?.find(({ type }) => type === 'Consistent');
+  return condition?.status === 'False' ? condition.message.split(BETWEEN) : [];
+}
+
 /** The status of a policy for what was found out about it; times of conditions that stay as they are do not change. */
 export function overridePolicyStatus(found: {
   generation: number;
@@ -72,7 +81,7 @@ export function overridePolicyStatus(found: {
     return conditionNow(before, { type, status, observedGeneration: generation, reason, message }, now);
   };
   const invalid = `the policy is not followed as it is now until this is put right: ${problems.join('; ')}`;
-  const contradictions = [...problems, ...warnings].join('; ');
+  const contradictions = [...problems, ...warnings].join(BETWEEN);
   return {
     observedGeneration: generation,
     conditions: [

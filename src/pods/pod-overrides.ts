@@ -19,6 +19,7 @@ import { askForOwners, identitiesOfPod } from '../overrides/owners.ts';
 import { type OverrideRefusal, type PlannedRule, planRules } from '../overrides/planned-rules.ts';
 import { podWithOverrides, rulesForRunningPod } from '../overrides/running-pod.ts';
 import type { OverrideSubject } from '../overrides/selection.ts';
+import { withAccountFiles } from './account-files.ts';
 import { APPLIED_ANNOTATION, appliedAtCreation, isApplied } from './applied.ts';
 import type { Hold } from './hold.ts';
 import { type MemberUpdate, memberUpdates } from './member-updates.ts';
@@ -84,6 +85,11 @@ export class PodOverrides {
 
   /** The pod to create in the member for the translated one. Only an abort is thrown. */
   async forNewPod(hostPod: Pod, translated: Pod, context: TranslateContext, signal: AbortSignal): Promise<NewPod> {
+    const made = await this.#overridden(hostPod, translated, context, signal);
+    return 'pod' in made ? { ...made, pod: withAccountFiles(made.pod, hostPod) } : made;
+  }
+
+  async #overridden(hostPod: Pod, translated: Pod, context: TranslateContext, signal: AbortSignal): Promise<NewPod> {
     const { port } = this.#o;
     if (port === undefined) return { pod: translated, references: hostPod };
     const unknown = port.unknown();

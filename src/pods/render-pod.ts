@@ -33,7 +33,7 @@ const NOT_READ = { unknown: 'the owners of the pod have not been read yet' } as 
 
 /**
  * The pod as it will be in a member: translated, with the override policies applied. Pure, so that whoever has to know
- * beforehand whether a pod fits there sees what will be created.
+ * beforehand whether a pod fits there sees what will be created (without its account's files, which take no room).
  */
 export function renderPod(hostPod: Pod, context: TranslateContext, policies: PodPolicies): RenderedPod {
   const translation = translatePod(hostPod, context);

@@ -248,6 +248,18 @@ describe('explain-policy of an override policy', () => {
     );
     const found = await explained(raw('p', [labels({ a: '1' }, { clusterNames: ['moon'] })]));
     expect(found.warnings).toEqual(['spec.overrideRules[0].targetCluster: there is no member moon']);
+    const env = (containerName: string): object => ({
+      overriders: { envOverrider: [{ containerName, operator: 'add', value: [{ name: 'A', value: 'b' }] }] },
+    });
+    const unnamed = await explained(raw('p', [env('app'), env('ap')]));
+    expect(unnamed.warnings).toEqual([
+      'spec.overrideRules[1].overriders.envOverrider[0].containerName: no pod that it is for has a container "ap", there are app',
+    ]);
+    expect(explainedOverrideText(unnamed)).toContain(
+      'Not consistent:\n  spec.overrideRules[1].overriders.envOverrider',
+    );
+    const bank = [await deployment('web', 'bank')];
+    expect((await explained(raw('p', [env('ap')]), { workloads: bank })).warnings).toEqual([]);
     expect(found.notes).toEqual([
       expect.stringMatching(/^it is for everything, so for ConfigMaps, .*: those were not/),
     ]);

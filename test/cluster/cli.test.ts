@@ -887,6 +887,20 @@ describe('explain-policy', () => {
       input: JSON.stringify(settings),
     });
     expect(ofData.stdout).toMatch(/^explained +ConfigMap\/settings +west +changes \/metadata\/labels\/tier$/m);
+    // All there are, and all of a kind, whatever the namespace.
+    const everywhere = await kubectlSpillway(host, ['explain-policy', '-A', '-n', 'default']);
+    expect(everywhere.stdout).toMatch(/^PlacementPolicy all in explained$/m);
+    expect(everywhere.stdout).toMatch(/^OverridePolicy gold in explained$/m);
+    expect(everywhere.code).toBe(5);
+    const ofKind = await kubectlSpillway(host, ['explain-policy', 'op', '-A', '-o', 'json']);
+    expect(ofKind).toMatchObject({ code: 0, stderr: '' });
+    expect(JSON.parse(ofKind.stdout)).toMatchObject({
+      kind: 'ExplainedPolicyList',
+      items: expect.arrayContaining([
+        expect.objectContaining({ kind: 'ExplainedOverride', policy: 'OverridePolicy gold', namespace: ns }),
+      ]) as unknown,
+    });
+    expect(await explain('op/gold', '-A')).toMatchObject({ code: 2, stdout: '' });
     await kubectl(host, ['delete', 'overridepolicies', '-n', ns, '--all']);
 
     expect(await explain('gone')).toMatchObject({ code: 4, stdout: '' });

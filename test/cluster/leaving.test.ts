@@ -189,6 +189,8 @@ describe('a MemberCluster that is deleted', () => {
     const message = await untilLeaving('east', 'PodsRemain');
     expect(message).toContain('3 pods are there (virtual node east).');
     expect(message).toContain('kubectl drain east --ignore-daemonsets');
+    expect(message).toContain('kubectl spillway leave east --mode=drain');
+    expect(message).toContain('kubectl spillway leave east --mode=detach');
     await until('it is seen', async () => /PodsRemain/.test(await kubectl(host, ['get', 'memberclusters', 'east'])));
     const { conditions } = (await memberOf('east'))?.status ?? {};
     expect(conditions?.find(({ type }) => type === 'Ready')).toMatchObject({ status: 'False', reason: 'Leaving' });

@@ -24,6 +24,7 @@ import {
   untilRunning,
   writesOf,
 } from '../fixtures/live-pods.ts';
+import { kubectlSpillway } from '../fixtures/kubectl-plugin.ts';
 import { startTopology, type Topology } from '../fixtures/topology.ts';
 
 const APPLIED = 'spillway.dev/applied-overrides';
@@ -335,6 +336,31 @@ it('says on a policy which kinds that it names are not there, or are never chang
   expect(said).toMatch(/Selectors\[0\]\.kind: nothing is chosen by Deploymnet \(apps\/v1\); .* \(batch\/v1\); /);
   expect(said).toMatch(/Selectors\[1\]\.kind: the host has no kind Robot \(example\.com\/v1\), .* until it has$/);
   await kubectl(host, ['delete', 'clusteroverridepolicy', 'kinds']);
+});
+
+it('says on a policy which containers that it names no pod has, until one has', async () => {
+  const env = (containerName: string) => ({
+    overriders: { envOverrider: [{ containerName, operator: 'add', value: [{ name: 'REGION', value: 'eu' }] }] },
+  });
+  const named = (...names: string[]) =>
+    policy('OverridePolicy', 'names', {
+      resourceSelectors: [{ apiVersion: 'apps/v1', kind: 'Deployment', name: 'named' }],
+      overrideRules: names.map(env),
+    });
+  await host.apply([named('main', 'mian'), deployment('named', 'east', 1)]);
+  await ready('named', 1);
+  const row = async (): Promise<string> => await kubectl(host, ['get', 'overridepolicy', 'names', '-n', NS]);
+  await until('it is said', async () => /^names +True +False /m.test(await row()));
+  const words = ['get', 'overridepolicy', 'names', '-n', NS, '-o', 'jsonpath={.status.conditions[1].message}'];
+  const said =
+    'spec.overrideRules[1].overriders.envOverrider[0].containerName: no pod that it is for has a container "mian", there are main';
+  expect(await kubectl(host, words)).toBe(said);
+  const { code, stdout } = await kubectlSpillway(host, ['explain-policy', 'overridepolicy/names', '-n', NS]);
+  expect(code).toBe(5);
+  expect(stdout).toContain(`Not consistent:\n  ${said}\n`);
+  await host.apply([named('main')]);
+  await until('it is put right', async () => /^names +True +True /m.test(await row()));
+  await kubectl(host, ['delete', 'overridepolicy/names', 'deployment/named', '-n', NS]);
 });
 
 it('chooses by labels of the workload', async () => {

@@ -8,6 +8,7 @@ import { KubeClient } from '../../src/kube/client.ts';
 import { PODS } from '../../src/kube/resource.ts';
 import { staticAccess } from '../../src/kube/static-access.ts';
 import { create, get, patch } from '../../src/kube/verbs.ts';
+import { withAccountFiles } from '../../src/pods/account-files.ts';
 import { isApplied } from '../../src/pods/applied.ts';
 import { memberUpdates, type MemberUpdate } from '../../src/pods/member-updates.ts';
 import { translatePod } from '../../src/pods/translate.ts';
@@ -59,7 +60,8 @@ async function offload(pod: Loose): Promise<{ hostPod: Pod; sent: Pod; memberPod
   const translation = translatePod(hostPod, { ...CONTEXT, hostPath });
   if (translation.kind === 'refused') throw new Error(translation.message);
   const query = { fieldValidation: 'Strict' };
-  return { hostPod, sent: translation.pod, memberPod: await create<Pod>(member, PODS, translation.pod, { query }) };
+  const sent = withAccountFiles(translation.pod, hostPod);
+  return { hostPod, sent, memberPod: await create<Pod>(member, PODS, sent, { query }) };
 }
 
 const send = (pod: Pod, update: MemberUpdate): Promise<Pod> =>
@@ -93,7 +95,9 @@ test.each(['deployment', 'statefulSet', 'job'] as const)(
     });
     expectAll(memberPod, sent);
     expect(memberPod.metadata).toMatchObject(sent.metadata as unknown as Loose);
-    expect(memberPod.spec.volumes?.some((volume) => volume.name.startsWith('kube-api-access')) ?? false).toBe(false);
+    const injected = memberPod.spec.volumes?.filter((volume) => volume.name.startsWith('kube-api-access')) ?? [];
+    expect(injected).toHaveLength(1);
+    expect(JSON.stringify(injected)).not.toContain('serviceAccountToken');
     expect(memberPod.spec.priority).toBe(0);
   },
 );

@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { dashboard, ROWS } from '../../hack/dashboard.ts';
 import { describeMetrics } from '../../hack/metrics-page.ts';
@@ -34,4 +35,14 @@ test('queries ask for metrics and labels that the manager has, of the manager al
     expect(labels, query).toEqual(expect.arrayContaining(groupingsIn(query)));
     if (/\b(workqueue|process|nodejs)_/.test(query)) expect(query).toContain('on (instance) spillway_build_info');
   }
+});
+
+test('the guide says which panels are empty until something happens', () => {
+  const guide = readFileSync(new URL('../../docs/guides/kube-prometheus.md', import.meta.url), 'utf8');
+  const [, list = ''] = /stay empty until something of their kind happens[^]*?\n\n([^]*?)\n\n/.exec(guide) ?? [];
+  const named = [...list.matchAll(/\*\*(.+?)\*\*/g)].map(([, title]) => title);
+  const mayBeEmpty = ROWS.flatMap(({ panels }) => panels).filter(
+    ({ seldom, queries }) => seldom === true && !queries.every(([query]) => query.endsWith('or vector(0)')),
+  );
+  expect(named).toEqual(mayBeEmpty.map(({ title }) => title));
 });

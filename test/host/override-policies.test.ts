@@ -9,6 +9,9 @@ import { apiVersionOf } from '../../src/kube/resource.ts';
 import { create, remove } from '../../src/kube/verbs.ts';
 import { OverridePolicies } from '../../src/host/override-policies.ts';
 import { OverridePolicyStatuses } from '../../src/host/override-policy-statuses.ts';
+import { identitiesOfPod } from '../../src/overrides/owners.ts';
+import { EAST } from '../overrides/rendered-pod.ts';
+import { boundPod } from '../fixtures/translation.ts';
 import { MemoryApi } from '../fixtures/memory-api.ts';
 import { type MemoryApiServer, serveMemoryApi } from '../fixtures/memory-api-server.ts';
 
@@ -114,18 +117,29 @@ describe('OverridePolicies', () => {
       await make(made, namespaced('by-labels', 'shop', { resourceSelectors: [{ ...kind, labelSelector }] }));
       await make(made, namespaced('by-name', 'shop', { resourceSelectors: [{ ...kind, labelSelector, name: 'web' }] }));
       await make(made, wide('absent', { resourceSelectors: [{ ...kind, kind: 'Rolout' }] }));
+      const overriders = { argsOverrider: [{ containerName: 'ap', operator: 'replace', value: [] }] };
+      await make(made, namespaced('no-container', 'shop', { overrideRules: [{ overriders }] }));
     });
     await until(() => expect(policies.unknown()).toBeUndefined());
     await until(() => expect(notified()).toBeGreaterThan(0));
     const before = notified();
     const stop = new AbortController();
     const logger = pino({ level: 'silent' });
-    const members = () => [];
+    const members = () => [EAST];
     const kinds = {
       whyUnread: async () => await Promise.resolve('nobody granted it'),
       isAbsent: async ({ kind }: { kind: string }) => await Promise.resolve(kind === 'Rolout'),
     };
-    const statuses = new OverridePolicyStatuses({ host: client, policies, members, kinds, logger });
+    const pods = [boundPod()];
+    const statuses = new OverridePolicyStatuses({
+      host: client,
+      policies,
+      members,
+      kinds,
+      podsIn: () => pods,
+      identitiesOf: identitiesOfPod,
+      logger,
+    });
     const running = statuses.run(stop.signal);
     const said = () =>
       [...policies.seen()].map(({ metadata, status }) => [
@@ -137,15 +151,19 @@ describe('OverridePolicies', () => {
         ['absent', 'Accepted True', 'Consistent False'],
         ['by-labels', 'Accepted True', 'Consistent False'],
         ['by-name', 'Accepted True', 'Consistent True'],
+        ['no-container', 'Accepted True', 'Consistent False'],
         ['odd', 'Accepted False', 'Consistent False'],
         ['typo', 'Accepted True', 'Consistent False'],
       ]),
     );
-    const [absent, byLabels] = [...policies.seen()];
+    const [absent, byLabels, , container] = [...policies.seen()];
     expect(absent?.status?.conditions?.[1]?.message).toBe(
       'spec.resourceSelectors[0].kind: the host has no kind Rolout (argoproj.io/v1alpha1), so nothing is chosen by it until it has',
     );
     expect(byLabels?.status?.conditions?.[1]?.message).toMatch(/Selectors\[0\]\.labelSelector: .* nobody granted it/);
+    expect(container?.status?.conditions?.[1]?.message).toBe(
+      'spec.overrideRules[0].overriders.argsOverrider[0].containerName: no pod that it is for has a container "ap", there are app',
+    );
     await new Promise((resolve) => setTimeout(resolve, 3_500));
     stop.abort();
     await running;

@@ -260,7 +260,7 @@ describe('service account token', () => {
       ],
     },
   };
-  test('the injected volume and its mounts go, in every kind of container', () => {
+  test('the injected volume and its mounts go before policies see the pod, in every kind of container', () => {
     const container = {
       name: 'a',
       volumeMounts: [

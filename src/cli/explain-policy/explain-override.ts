@@ -2,6 +2,7 @@ import { type MemberCluster, virtualNodesOf } from '../../api/member-cluster.ts'
 import { type OverridePolicy, type OverridePolicyKind, parseOverridePolicy } from '../../api/override-policy.ts';
 import type { KubeObject } from '../../kube/object.ts';
 import { policyInWords } from '../../overrides/planned-rules.ts';
+import { containerWarnings, type KnownPods } from '../../overrides/named-containers.ts';
 import { overrideWarnings } from '../../overrides/policy-findings.ts';
 import { type OverrideSubject, selectPolicies } from '../../overrides/selection.ts';
 import { compileAffinity } from '../../placement/cluster-affinity.ts';
@@ -41,6 +42,7 @@ export async function explainOverride(facts: OverrideFacts, signal: AbortSignal)
   }
   const { policy } = parsed;
   const clusters = members.map((member) => ({ member, cluster: clusterOf(member) }));
+  const fleet = clusters.map(({ cluster }) => cluster);
   const rulesFor = new Map(clusters.map(({ cluster }) => [cluster.name, overriddenCluster(policy, cluster)]));
   const workloads: OverriddenWorkload[] = [];
   for (const workload of facts.workloads) {
@@ -68,13 +70,27 @@ export async function explainOverride(facts: OverrideFacts, signal: AbortSignal)
     ...head,
     applyTo: policy.spec.applyTo,
     problems: [],
-    warnings: overrideWarnings(
-      policy,
-      clusters.map(({ cluster }) => cluster),
-    ),
+    warnings: [...overrideWarnings(policy, fleet), ...containerWarnings(policy, knownPods(policy, fleet, facts))],
     clusters: [...rulesFor.values()],
     workloads,
     notes: notesOf(policy),
+  };
+}
+
+/** The next pod of each workload, wherever it will go. */
+function knownPods(
+  policy: OverridePolicy,
+  members: readonly Cluster[],
+  { workloads, others }: OverrideFacts,
+): KnownPods {
+  const owners = new Map(workloads.map(({ pod, chain }) => [pod, identitiesOf(chain)]));
+  return {
+    members,
+    podsIn: (_, namespace) =>
+      workloads.filter((one) => namespace === undefined || one.namespace === namespace).map(({ pod }) => pod),
+    identitiesOf: (pod) => owners.get(pod),
+    policies: [policy, ...others],
+    before: [],
   };
 }
 

@@ -30,6 +30,32 @@ export interface NamedPolicy {
   resource: Resource;
 }
 
+/** Every policy there is, or of one kind: those of the cluster, and those of all namespaces. Throws CliError. */
+export async function allPolicies(
+  host: Viewer,
+  type: string | undefined,
+  { filename }: { filename?: string },
+): Promise<NamedPolicy[]> {
+  const one = type === undefined ? undefined : resourceOf(type);
+  if (filename !== undefined || (type !== undefined && one === undefined)) {
+    const what = filename === undefined ? type : 'that of a manifest';
+    throw new CliError(`with --all-namespaces it takes no policy by its name, and ${what} is one`, {
+      exitCode: EXIT.usage,
+      fix: 'leave it out, or name a kind: kubectl spillway explain-policy overridepolicies -A',
+    });
+  }
+  const kinds = one === undefined ? [...new Set(Object.values(TYPES))] : [one];
+  const found: NamedPolicy[] = [];
+  for (const resource of kinds) {
+    for (const policy of await host.list<KubeObject>(resource)) found.push({ policy, resource });
+  }
+  return found;
+}
+
+function resourceOf(type: string): Resource | undefined {
+  return TYPES[type.toLowerCase().replace(/\.spillway\.dev$/, '')];
+}
+
 /** The one that is named, or that of the manifest. Throws CliError. */
 export async function namedPolicy(
   host: Viewer,
@@ -45,7 +71,7 @@ export async function namedPolicy(
   }
   if (named === undefined) return policyIn(await manifestText(flags.filename ?? ''), namespace);
   const [type, name, more] = named.includes('/') ? named.split('/') : ['placementpolicy', named];
-  const resource = TYPES[(type ?? '').toLowerCase().replace(/\.spillway\.dev$/, '')];
+  const resource = resourceOf(type ?? '');
   if (resource === undefined || name === undefined || name === '' || more !== undefined) {
     throw new CliError(`${named} is not the name of a policy`, {
       exitCode: EXIT.usage,

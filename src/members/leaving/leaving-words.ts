@@ -41,7 +41,9 @@ export function waitingForPods({ member, nodes, pods, undeleted = [], unreachabl
   const drain =
     pods === 0 || nodes.length === 0
       ? ''
-      : ` They go on running, and no new ones come. To move them: kubectl drain ${nodes.join(' ')} --ignore-daemonsets --delete-emptydir-data.`;
+      : ` They go on running, and no new ones come. To move them: kubectl drain ${nodes.join(' ')} --ignore-daemonsets --delete-emptydir-data, or ` +
+        `kubectl spillway leave ${member.name} --mode=drain. To evict none, and wait until they end by themselves: ` +
+        `kubectl spillway leave ${member.name} --mode=detach.`;
   return `${verb}.${stuck}${drain}${keep(member)}${giveUp(member, unreachable)}`;
 }
 
@@ -83,7 +85,7 @@ function giveUp({ name, uid, forced, forceAfterSeconds }: Leaver, unreachable: s
     return `${waits} Annotation ${FORCE_LEAVE_ANNOTATION} counts ${counts}; a restart of Spillway begins that anew.`;
   return (
     `${waits} If it is gone for good, and nothing of it runs any more, say so, which counts ${counts}: ` +
-    `kubectl annotate --overwrite membercluster ${name} ${FORCE_LEAVE_ANNOTATION}=${uid}`
+    `kubectl spillway leave ${name} --mode=force, or kubectl annotate --overwrite membercluster ${name} ${FORCE_LEAVE_ANNOTATION}=${uid}`
   );
 }
 

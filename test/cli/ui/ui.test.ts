@@ -71,6 +71,17 @@ it('reads one namespace where that is asked for', async () => {
   await page.end();
 });
 
+it.each([[['-A']], [['-n', 'other', '--all-namespaces']]])(
+  'reads all namespaces with %j, as kubectl does',
+  async (words) => {
+    const page = await openPage(kubeconfig, ...words);
+    const state = await page.get<PageState>('/api/state');
+    expect(state.namespace).toBe('');
+    expect(state.workloads?.length).toBeGreaterThan(0);
+    await page.end();
+  },
+);
+
 it.each<[string, string[], number, RegExp]>([
   ['a cluster that does not answer', ['--kubeconfig', join(dir, 'none')], 1, /kubeconfig cannot be used/],
   ['no port', ['--port', 'x'], 2, /number from 0 to 65535/],

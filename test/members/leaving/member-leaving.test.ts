@@ -89,6 +89,8 @@ describe('a member that leaves', () => {
     expect(leaving.state).toMatchObject({ reason: 'PodsRemain', pods: 2, done: false });
     expect(leaving.state?.message).toContain('2 pods are there (virtual node east).');
     expect(leaving.state?.message).toContain('kubectl drain east ');
+    for (const mode of ['drain', 'detach'])
+      expect(leaving.state?.message).toContain(`kubectl spillway leave east --mode=${mode}.`);
     expect(leaving.state?.message).not.toContain('force-leave');
     world.nodes = [{ name: 'east', pods: 0 }];
     world.pods = 0;
