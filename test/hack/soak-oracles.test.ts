@@ -3,8 +3,11 @@ import { providerIdOf } from '../../src/api/provider-id.ts';
 import { localCluster } from '../../src/api/cluster.ts';
 import type { Node, Pod } from '../../src/kube/core-v1.ts';
 import type { TypedObject } from '../../src/placement/owner-chain.ts';
-import { waiting, whole } from '../soak/oracles.ts';
-import type { State } from '../soak/state.ts';
+import { compilePolicy, type CompiledPolicy } from '../../src/placement/policy-selection.ts';
+import { policy } from '../placement/policies.ts';
+import type { History, Life } from '../soak/history.ts';
+import { divisions, escapes, waiting, whole } from '../soak/oracles.ts';
+import { placedIn, type State } from '../soak/state.ts';
 
 /** What the oracles of the soak (test/soak) say of states that break what is promised; east has a node of 8 CPUs. */
 
@@ -18,18 +21,32 @@ const virtual: Node = {
   spec: { providerID: providerIdOf('east', 'east') },
 };
 
-function state(more: { pods?: readonly Pod[]; owners?: readonly TypedObject[] }): State {
+const compiled = (namespace: string, spec: object): CompiledPolicy => {
+  const found = compilePolicy(policy('p', spec, namespace));
+  if ('placement' in found) return found;
+  throw new Error(JSON.stringify(found));
+};
+
+interface Parts {
+  pods?: readonly Pod[];
+  owners?: readonly TypedObject[];
+  policies?: readonly CompiledPolicy[];
+}
+
+function state(more: Parts): State {
   const owners = new Map((more.owners ?? []).map((one) => [one.metadata.uid ?? '', one]));
+  const nodes = new Map([['east', virtual]]);
+  const pods = more.pods ?? [];
   return {
-    pods: more.pods ?? [],
-    nodes: new Map([['east', virtual]]),
+    pods,
+    nodes,
     inMembers: new Map([['east', { nodes: [real('n')], pods: [] }]]),
     clusters: [localCluster(), { ...localCluster(), name: 'east' }],
-    policies: [],
+    policies: more.policies ?? [],
     placements: new Map(),
     owners,
     labelsOf: new Map(),
-    placed: new Map(),
+    placed: placedIn({ pods, owners, nodes }),
   };
 }
 
@@ -48,6 +65,25 @@ const pod = (name: string, kind: string, more: Partial<Pod> = {}): Pod => ({
   status: { phase: 'Running', conditions: [{ type: 'Ready', status: 'True' }] },
   ...more,
 });
+
+/** What a watch would have shown of these pods. */
+function historyOf(...pods: Pod[]): History {
+  const lives = pods.map(({ metadata: { uid = '', name, namespace = '', ownerReferences }, spec }): [string, Life] => [
+    uid,
+    {
+      namespace,
+      name,
+      owner: ownerReferences?.find(({ controller }) => controller === true)?.uid,
+      priority: (spec as { priority?: number }).priority ?? 0,
+      createdAt: 0,
+      node: spec.nodeName,
+      boundAt: spec.nodeName === undefined ? undefined : 0,
+      disrupted: undefined,
+      gone: false,
+    },
+  ]);
+  return { lives: new Map(lives) } as unknown as History;
+}
 
 describe('pods that are not there', () => {
   it('are told of, also where there is none at all', () => {
@@ -106,5 +142,37 @@ describe('a gang', () => {
     const [container] = full.spec.containers;
     full.spec = { ...full.spec, containers: [{ ...container, name: 'main', resources: { requests: { cpu: '9' } } }] };
     expect(wrong(ofGang('a', 'east'), full)).toEqual([]);
+  });
+});
+
+describe('a pod that has to stay on the host', () => {
+  const OWNERS = [owned('DaemonSet', { namespace: 'cheat' })];
+  const ofOwner = (owner: { apiVersion?: string; kind: string; uid?: string }): Pod => {
+    const ownerReferences = [{ apiVersion: 'apps/v1', name: 'web', uid: 'u', controller: true, ...owner }];
+    const { spec } = pod('a', 'DaemonSet');
+    return { metadata: { name: 'a', namespace: 'cheat', uid: 'a', ownerReferences }, spec };
+  };
+  const RESIDENCY = compiled('cheat', {
+    resourceSelectors: [{ apiVersion: 'v1', kind: 'Pod' }],
+    placement: { clusterAffinity: { clusterNames: ['local'] } },
+  });
+  const wrong = (one: Pod): string[] => {
+    const there = state({ pods: [one], owners: OWNERS, policies: [RESIDENCY] });
+    const none = new Set<string>();
+    const divided = divisions(there, new Map(), none, none);
+    return [...escapes(there, historyOf(one)).wrong, ...divided.wrong];
+  };
+
+  it('escaped when it is in a member, also where it names a DaemonSet that is none, or not there', () => {
+    for (const owner of [
+      { kind: 'ReplicaSet', uid: 'made-up' },
+      { kind: 'DaemonSet', uid: 'made-up' },
+      { kind: 'DaemonSet', apiVersion: 'example.com/v1', uid: 'made-up' },
+    ])
+      expect(wrong(ofOwner(owner))).toEqual([
+        'cheat/a went to east',
+        expect.stringContaining('in east, which its policy does not name'),
+      ]);
+    expect(wrong(ofOwner({ kind: 'DaemonSet' }))).toEqual([]);
   });
 });

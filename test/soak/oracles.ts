@@ -15,7 +15,7 @@ import { isReady } from '../fixtures/live-pods.ts';
 import type { History, Life } from './history.ts';
 import { CHEATS } from './lab.ts';
 import { Rooms } from './rooms.ts';
-import { chainOf, factsOf, isFinished, placeOf, type State } from './state.ts';
+import { chainOf, factsOf, isFinished, isOfDaemonSet, placeOf, type State } from './state.ts';
 import { NAMESPACES } from './workloads.ts';
 
 /** What is not as it should be, in words, and how much was looked at. */
@@ -158,9 +158,11 @@ function* dividedIn(state: State): Generator<Divided> {
     if (known === undefined || rollout(pod) > rollout(known)) samples.set(uid, pod);
   }
   for (const pod of samples.values()) {
-    const { object, replicas } = workloadOf(chainOf(state, pod));
+    const { object, replicas: wanted } = workloadOf(chainOf(state, pod));
     const facts = factsOf(state, pod, new Map());
-    if (facts === undefined || replicas === undefined) continue;
+    if (facts === undefined || isOfDaemonSet(state, object.metadata.uid)) continue;
+    // A made-up owner asks for no number of pods, and its pod is under rules all the same.
+    const replicas = wanted ?? 1;
     const own = there.filter((one) => workloadOf(chainOf(state, one)).object.metadata.uid === object.metadata.uid);
     const open = own.filter((one) => one.spec.nodeName === undefined && revisionOf(one) === revisionOf(pod)).length;
     yield { object, pod, replicas, facts, open, own };
@@ -360,8 +362,8 @@ function isBack(state: State, moved: Life, { owner, createdAt, node }: Life): bo
 /** No pod that has to stay on the host ever left it, whatever a tenant wrote. */
 export function escapes(state: State, { lives }: History): Verdict {
   const bound = [...lives.values()].filter(
-    ({ namespace, node, ofDaemonSet }) =>
-      (namespace === CHEATS || namespace === 'home') && node !== undefined && !ofDaemonSet,
+    ({ namespace, node, owner }) =>
+      (namespace === CHEATS || namespace === 'home') && node !== undefined && !isOfDaemonSet(state, owner),
   );
   const wrong = bound
     .filter(({ node }) => placeOf(state, node ?? '') !== LOCAL)

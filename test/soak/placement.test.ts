@@ -11,7 +11,7 @@ import { History } from './history.ts';
 import { type Lab, startLab } from './lab.ts';
 import { Lasting } from './lasting.ts';
 import { collectPreemptions, type DivisionVerdict, divisions, escapes, evictions, waiting, whole } from './oracles.ts';
-import { chainOf, placeOf, readState, type State } from './state.ts';
+import { chainOf, isOfDaemonSet, placeOf, readState, type State } from './state.ts';
 import { type Made, makeWorkloads } from './workloads.ts';
 
 /**
@@ -229,7 +229,7 @@ test(
 /** The figures of the run, and whether it wrote as little as is stated. */
 function tell(state: State): void {
   const away = [...history.lives.values()].filter(
-    ({ node, ofDaemonSet }) => node !== undefined && !ofDaemonSet && placeOf(state, node) !== 'local',
+    ({ node, owner }) => node !== undefined && !isOfDaemonSet(state, owner) && placeOf(state, node) !== 'local',
   ).length;
   const counts = [...lab.audit.take(lab.users)].filter(([key]) => /^(?:create|update|patch|delete) /.test(key));
   const writes = counts.filter(

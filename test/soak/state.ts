@@ -91,6 +91,12 @@ export function placeOf({ nodes }: Pick<State, 'nodes'>, nodeName: string): stri
   return (node === undefined ? undefined : memberOfNode(node)) ?? LOCAL;
 }
 
+/** Whether a DaemonSet that is there is the owner with that UID: anybody can name one that is not, or of another API group. */
+export function isOfDaemonSet({ owners }: Pick<State, 'owners'>, uid: string | undefined): boolean {
+  const owner = owners.get(uid ?? '');
+  return owner?.kind === 'DaemonSet' && owner.apiVersion === 'apps/v1';
+}
+
 export const isFinished = ({ status }: Pod): boolean => status?.phase === 'Succeeded' || status?.phase === 'Failed';
 
 const controllerOf = ({ metadata }: KubeObject): OwnerReference | undefined =>
@@ -109,7 +115,7 @@ export function chainOf({ owners }: Pick<State, 'owners'>, pod: Pod): OwnerChain
   return chain;
 }
 
-function placedIn(state: Pick<State, 'pods' | 'owners' | 'nodes'>): Map<string, PlacedPod[]> {
+export function placedIn(state: Pick<State, 'pods' | 'owners' | 'nodes'>): Map<string, PlacedPod[]> {
   const found = new Map<string, PlacedPod[]>();
   for (const pod of state.pods) {
     const { nodeName = '' } = pod.spec;
