@@ -5,6 +5,7 @@ import type { Node, Pod } from '../../src/kube/core-v1.ts';
 import type { TypedObject } from '../../src/placement/owner-chain.ts';
 import { compilePolicy, type CompiledPolicy } from '../../src/placement/policy-selection.ts';
 import { policy } from '../placement/policies.ts';
+import { triesOf, wronglyAnswered } from '../soak/cheats.ts';
 import type { History, Life } from '../soak/history.ts';
 import { divisions, escapes, waiting, whole } from '../soak/oracles.ts';
 import { placedIn, type State } from '../soak/state.ts';
@@ -174,5 +175,23 @@ describe('a pod that has to stay on the host', () => {
         expect.stringContaining('in east, which its policy does not name'),
       ]);
     expect(wrong(ofOwner({ kind: 'DaemonSet' }))).toEqual([]);
+  });
+});
+
+describe('what a tenant tries', () => {
+  it('is answered wrongly when it is let in, refused, or refused for another reason than it should be', () => {
+    const one = { what: 'the place of a gang', refusedWith: 'only Spillway writes this' };
+    const other = { what: 'constraints', refusedWith: undefined };
+    const answered = (error: string | undefined, of: typeof one | typeof other = one): string[] =>
+      wronglyAnswered([{ one: of, error }]);
+    expect(answered(undefined)).toEqual(['a pod with the place of a gang was let in']);
+    expect(answered('HTTP 500')).toEqual(['a pod with the place of a gang was refused with other words: HTTP 500']);
+    expect(answered('HTTP 403', other)).toEqual(['a pod with constraints was refused: HTTP 403']);
+    expect([...answered('x: only Spillway writes this'), ...answered(undefined, other)]).toEqual([]);
+  });
+
+  it('is to be refused in part, and in part let in', () => {
+    const refused = triesOf().filter(({ refusedWith }) => refusedWith !== undefined);
+    expect([triesOf().length, refused.length]).toEqual([9, 3]);
   });
 });

@@ -197,6 +197,7 @@ test(
       const began = Date.now();
       for (let number = 1; Date.now() - began < MINUTES * 60_000; number += 1) {
         const round = await happenings.next(state, disturbed);
+        expect(round.cheated, `what a tenant tried in round ${number}`).toEqual([]);
         note(state, round);
         const acted = Date.now();
         const { shrunk, backAt } = round;
