@@ -1,13 +1,14 @@
 import { describe, expect, it } from 'vitest';
 import { providerIdOf } from '../../src/api/provider-id.ts';
 import { localCluster } from '../../src/api/cluster.ts';
+import type { WorkloadPlacement } from '../../src/api/workload-placement.ts';
 import type { Node, Pod } from '../../src/kube/core-v1.ts';
 import type { TypedObject } from '../../src/placement/owner-chain.ts';
 import { compilePolicy, type CompiledPolicy } from '../../src/placement/policy-selection.ts';
 import { policy } from '../placement/policies.ts';
 import { triesOf, wronglyAnswered } from '../soak/cheats.ts';
 import type { History, Life } from '../soak/history.ts';
-import { divisions, escapes, waiting, whole } from '../soak/oracles.ts';
+import { divisions, escapes, evictions, waiting, whole } from '../soak/oracles.ts';
 import { placedIn, type State } from '../soak/state.ts';
 
 /** What the oracles of the soak (test/soak) say of states that break what is promised; east has a node of 8 CPUs. */
@@ -19,7 +20,10 @@ const real = (name: string): Node => ({
 });
 const virtual: Node = {
   metadata: { name: 'east', labels: { 'spillway.dev/member': 'east' } },
-  spec: { providerID: providerIdOf('east', 'east') },
+  spec: {
+    providerID: providerIdOf('east', 'east'),
+    taints: [{ key: 'spillway.dev/virtual-node', effect: 'NoSchedule' }],
+  },
 };
 
 const compiled = (namespace: string, spec: object): CompiledPolicy => {
@@ -32,11 +36,14 @@ interface Parts {
   pods?: readonly Pod[];
   owners?: readonly TypedObject[];
   policies?: readonly CompiledPolicy[];
+  placements?: readonly WorkloadPlacement[];
+  /** Real nodes of the host. */
+  nodes?: readonly Node[];
 }
 
 function state(more: Parts): State {
   const owners = new Map((more.owners ?? []).map((one) => [one.metadata.uid ?? '', one]));
-  const nodes = new Map([['east', virtual]]);
+  const nodes = new Map([virtual, ...(more.nodes ?? [])].map((node) => [node.metadata.name, node]));
   const pods = more.pods ?? [];
   return {
     pods,
@@ -44,7 +51,7 @@ function state(more: Parts): State {
     inMembers: new Map([['east', { nodes: [real('n')], pods: [] }]]),
     clusters: [localCluster(), { ...localCluster(), name: 'east' }],
     policies: more.policies ?? [],
-    placements: new Map(),
+    placements: new Map((more.placements ?? []).map((one) => [one.spec.workload.uid, one])),
     owners,
     labelsOf: new Map(),
     placed: placedIn({ pods, owners, nodes }),
@@ -110,6 +117,147 @@ describe('pods that are not there', () => {
   it('are not looked for where a quota holds them back', () => {
     const of = owned('Deployment', { spec: { replicas: 2 ** 31 - 1 }, namespace: 'cheat' });
     expect(whole(state({ owners: [of] }))).toEqual({ wrong: [], looked: 0 });
+  });
+});
+
+describe('a pod without a node', () => {
+  const TOLERATES = { tolerations: [{ operator: 'Exists' as const }] };
+  const waits = (more: Partial<Pod> = {}, spec: object = {}): Pod => {
+    const { metadata, spec: of } = pod('a', 'ReplicaSet');
+    const { nodeName: _, ...rest } = of;
+    return { metadata, spec: { ...rest, ...spec }, status: { phase: 'Pending' }, ...more };
+  };
+  const EAST = compiled('static', {
+    resourceSelectors: [{ apiVersion: 'v1', kind: 'Pod' }],
+    placement: { clusterAffinity: { clusterNames: ['east'] } },
+  });
+
+  it('waits without a reason where one of the nodes that it may go to has room for it', () => {
+    const wrong = (one: Pod, more: Parts = {}): string[] => waiting(state({ pods: [one], ...more })).wrong;
+    expect(wrong(waits(), { nodes: [real('local-1')] })).toEqual(['static/a waits though 8 such pods fit on the host']);
+    expect(wrong(waits())).toEqual([]);
+    expect(wrong(waits({}, TOLERATES), { policies: [EAST] })).toEqual([
+      expect.stringMatching(/^static\/a waits though it may go to east \(/),
+    ]);
+    const containers = [{ name: 'main', resources: { requests: { cpu: '9' } } }];
+    expect(wrong(waits({}, { ...TOLERATES, containers }), { policies: [EAST] })).toEqual([]);
+    // No virtual node takes it.
+    expect(wrong(waits(), { policies: [EAST] })).toEqual([]);
+  });
+
+  it('is looked at, as is one that has a node and does not run', () => {
+    const one = pod('a', 'ReplicaSet', { status: { phase: 'Pending' } });
+    expect(waiting(state({ pods: [one] })).wrong).toEqual([expect.stringMatching(/^static\/a is Pending on east: /)]);
+    expect(waiting(state({ pods: [waits()] })).looked).toBe(1);
+  });
+});
+
+describe('a division', () => {
+  const none = new Set<string>();
+  const WEIGHTS = [
+    { targetCluster: { clusterNames: ['local'] }, weight: 1 },
+    { targetCluster: { clusterNames: ['east'] }, weight: 1 },
+  ];
+  const SETS = [{ apiVersion: 'apps/v1', kind: 'ReplicaSet' }];
+  const ruled = (placement: object): CompiledPolicy => compiled('static', { resourceSelectors: SETS, placement });
+  const STATIC = ruled({ replicaScheduling: { weightPreference: { staticWeightList: WEIGHTS } } });
+  const told = (targets: Record<string, number>): WorkloadPlacement => {
+    const clusters = Object.entries(targets).map(([name, target]) => ({ name, target }));
+    return { spec: { workload: { uid: 'u' } }, status: { clusters } } as unknown as WorkloadPlacement;
+  };
+  const onNodes = (...names: string[]): Pod[] =>
+    names.map((nodeName, index) => {
+      const one = pod(`p${index}`, 'ReplicaSet');
+      return { ...one, spec: { ...one.spec, nodeName, tolerations: [{ operator: 'Exists' as const }] } };
+    });
+  const judged = (
+    rules: CompiledPolicy,
+    pods: Pod[],
+    targets: Record<string, number>,
+    disturbed: ReadonlyMap<string, string> = new Map(),
+  ): string[] => {
+    const owners = [owned('ReplicaSet', { spec: { replicas: pods.length } })];
+    const parts = { pods, owners, policies: [rules], placements: [told(targets)], nodes: [real('local-1')] };
+    return divisions(state(parts), disturbed, none, none).wrong;
+  };
+
+  it('by fixed weights is broken by pods that are elsewhere, and by a WorkloadPlacement that says so', () => {
+    const even = { east: 1, local: 1 };
+    expect(judged(STATIC, onNodes('east', 'local-1'), even)).toEqual([]);
+    expect(judged(STATIC, onNodes('east', 'east'), even)).toEqual([
+      expect.stringContaining('ReplicaSet static/web of 2, 0 waiting: east 2, not east 1, local 1'),
+    ]);
+    expect(judged(STATIC, onNodes('east', 'local-1'), { east: 2 })).toEqual([
+      'ReplicaSet static/web of 2: its WorkloadPlacement says east 2, not east 1, local 1',
+    ]);
+    // Only the plan is compared of those that were disturbed.
+    expect(judged(STATIC, onNodes('east', 'east'), even, new Map([['u', 'its policy was edited']]))).toEqual([]);
+  });
+
+  it('in tiers is broken by more pods than one may have, and by those where none lets them be', () => {
+    const tiers = ruled({
+      clusterAffinity: { clusterNames: ['east'], max: '50%', overflowAffinities: [{ clusterNames: ['local'] }] },
+    });
+    expect(judged(tiers, onNodes('east', 'local-1'), {})).toEqual([]);
+    expect(judged(tiers, onNodes('east', 'east'), {})).toEqual([
+      'ReplicaSet static/web of 2: 2 in tier 0, which may have 1',
+    ]);
+    const home = ruled({ clusterAffinity: { clusterNames: ['local'] } });
+    expect(judged(home, onNodes('east', 'local-1'), {})).toEqual([
+      'ReplicaSet static/web of 2: 1 in east, which its policy does not name',
+    ]);
+  });
+
+  it('by room is broken by pods that are not where it was to have them, or where the nodes had no more room', () => {
+    const byRoom = ruled({ replicaScheduling: { weightPreference: { dynamicWeight: 'AvailableReplicas' } } });
+    expect(judged(byRoom, onNodes('east', 'local-1'), { east: 1, local: 1 })).toEqual([]);
+    expect(judged(byRoom, onNodes('east', 'local-1'), { east: 2 })).toEqual([
+      'ReplicaSet static/web of 2: east 1, local 1, and it was to be east 2',
+    ]);
+    expect(judged(byRoom, onNodes('east', 'east'), { east: 2 })).toEqual([
+      expect.stringContaining('east 2, and by the room of the nodes '),
+    ]);
+  });
+});
+
+describe('an eviction', () => {
+  const AT = 1_000_000;
+  const live = (name: string, more: Partial<Life> = {}): [string, Life] => {
+    const { lives } = historyOf(pod(name, 'ReplicaSet'));
+    const life = lives.get(name);
+    if (life === undefined) throw new Error('it has a life');
+    return [name, { ...life, ...more }];
+  };
+  const evicted = { disrupted: { reason: 'EvictionByEvictionAPI', at: AT }, gone: true };
+  const wrong = (lives: [string, Life][], preemptions: [string, string[]][] = [], pods: Pod[] = []): string[] => {
+    const sets = new Map(preemptions.map(([uid, victims]) => [uid, new Set(victims)]));
+    const known = { lives: new Map(lives) } as unknown as History;
+    return evictions(state({ pods }), known, sets, { since: 0, backAt: undefined }).wrong;
+  };
+  const made = (...victims: string[]): [string, string[]][] => [['high', victims]];
+
+  it('for a more important pod is in vain where that has no node, is no more important, or never was', () => {
+    const low = live('low', { priority: 1, gone: true });
+    expect(wrong([live('high', { priority: 2 }), low], made('low'))).toEqual([]);
+    expect(wrong([live('high', { priority: 2, node: undefined }), low], made('low'))).toEqual([
+      '1 pods were evicted for static/high, which waits all the same',
+    ]);
+    expect(wrong([live('high', { priority: 1 }), low], made('low'))).toEqual([
+      'static/low was evicted for high, which is no more important',
+    ]);
+    expect(wrong([low], made('low'))).toEqual(['pods were evicted for high, which never was']);
+  });
+
+  it('that moves a pod is in vain where the next one waits, or comes back there', () => {
+    const old = live('old', { ...evicted, boundAt: 0 });
+    const next = { createdAt: AT + 1_000, boundAt: AT + 2_000 };
+    expect(wrong([old, live('next', { ...next, node: 'local-1' })])).toEqual([]);
+    expect(wrong([old, live('next', next)])).toEqual(['static/old was moved out of east, and next came there']);
+    const open = pod('next', 'ReplicaSet');
+    delete open.spec.nodeName;
+    expect(wrong([old, live('next', { ...next, node: undefined, boundAt: undefined })], [], [open])).toEqual([
+      'static/old was moved out of east, and another one waits',
+    ]);
   });
 });
 
