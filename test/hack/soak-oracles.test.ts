@@ -248,6 +248,16 @@ describe('an eviction', () => {
     expect(wrong([low], made('low'))).toEqual(['pods were evicted for high, which never was']);
   });
 
+  it('is counted apart where others made way behind a virtual node', () => {
+    const behindOf = (node: string): number => {
+      const lives = new Map([live('high', { priority: 2, node }), live('low', { priority: 1, gone: true })]);
+      const sets = new Map(made('low').map(([uid, victims]) => [uid, new Set(victims)]));
+      const known = { lives } as unknown as History;
+      return evictions(state({ nodes: [real('local-1')] }), known, sets, { since: 0, backAt: undefined }).behind;
+    };
+    expect([behindOf('east'), behindOf('local-1')]).toEqual([1, 0]);
+  });
+
   it('that moves a pod is in vain where the next one waits, or comes back there', () => {
     const old = live('old', { ...evicted, boundAt: 0 });
     const next = { createdAt: AT + 1_000, boundAt: AT + 2_000 };

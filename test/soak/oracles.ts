@@ -308,14 +308,14 @@ export async function collectPreemptions(host: LiveCluster, known: Map<string, S
 
 /**
  * Each eviction brought something: the more important pod is bound, or the pod that came instead is, elsewhere. `backAt`: when the member that
- * was lost meanwhile was back.
+ * was lost meanwhile was back. `behind`: pods that others made way for behind virtual nodes.
  */
 export function evictions(
   state: State,
   { lives }: History,
   preemptions: ReadonlyMap<string, ReadonlySet<string>>,
   { since, backAt }: { since: number; backAt: number | undefined },
-): Verdict & { moves: number } {
+): Verdict & { moves: number; behind: number } {
   const wrong: string[] = [];
   for (const [uid, victims] of preemptions) {
     const life = lives.get(uid);
@@ -349,7 +349,12 @@ export function evictions(
     if (back !== undefined)
       wrong.push(`${namespace}/${name} was moved out of ${node ?? ''}, and ${back.name} came there`);
   }
-  return { wrong, looked: preemptions.size, moves: moved.length };
+  const isBehind = (uid: string): boolean => {
+    const node = lives.get(uid)?.node;
+    return node !== undefined && placeOf(state, node) !== LOCAL;
+  };
+  const behind = [...preemptions.keys()].filter(isBehind).length;
+  return { wrong, looked: preemptions.size, moves: moved.length, behind };
 }
 
 /** Whether the other was made in place of the one that was moved, while that was still going on, and went to the same cluster. */

@@ -38,7 +38,19 @@ const changed = new Set<string>();
 /** Of all workloads that could be in a wrong place, the part that is compared with its division: in each round, and in all of them. */
 const LEAST = { each: 1 / 10, mean: 1 / 5 };
 const parts: number[] = [];
-const totals = { looks: 0, divisions: 0, byRoom: 0, plans: 0, waits: 0, whole: 0, preemptions: 0, moves: 0, stayed: 0 };
+const totals = {
+  looks: 0,
+  divisions: 0,
+  byRoom: 0,
+  plans: 0,
+  waits: 0,
+  whole: 0,
+  preemptions: 0,
+  /** Of these, for pods that are behind virtual nodes. */
+  behind: 0,
+  moves: 0,
+  stayed: 0,
+};
 let lab: Lab;
 let history: History;
 let made: Made[];
@@ -133,6 +145,7 @@ async function calm(
       totals.byRoom += divided.byRoom;
       totals.plans += divided.plans;
       totals.preemptions = evicted.looked;
+      totals.behind = evicted.behind;
       totals.moves = evicted.moves;
       totals.stayed = stayed.looked;
       return { state: now, divided, at };
@@ -242,7 +255,7 @@ function tell(state: State): void {
     [
       `seed ${SEED}: ${made.length} workloads, ${history.lives.size} pods, ${away} of them placed behind virtual nodes`,
       `${totals.looks} calm moments: ${totals.divisions} divisions, ${totals.byRoom} of them by room, and ${totals.plans} plans compared, ${totals.waits} waits judged`,
-      `${totals.preemptions} preemptions and ${totals.moves} moves, none in vain; ${totals.stayed} pods stayed that had to`,
+      `${totals.preemptions} preemptions, ${totals.behind} of them behind virtual nodes, and ${totals.moves} moves, none in vain; ${totals.stayed} pods stayed that had to`,
       `${(all / away).toFixed(2)} writes at the host for each placed pod: ${list.join(', ')}`,
     ].join('\n'),
   );

@@ -17,6 +17,9 @@ export const pathOf = ({ kind, namespace, name }: Made): string => {
   return `${group}/namespaces/${namespace}/${kind.toLowerCase()}s/${name}`;
 };
 
+/** Where the important pods run that are not to run on the host. */
+const CORE_MEMBER = 'west';
+
 /** The namespaces whose pods may leave the host, by what their label says; the others' stay. */
 export const NAMESPACES: Readonly<Record<string, string | undefined>> = {
   static: 'policies',
@@ -102,7 +105,8 @@ function policies(random: RandomScheduling): Fields[] {
     ),
     policy('tiers', 'tiers', TIERS, {}, { failover: { onMemberLost: { after: '20s' } } }),
     policy('tiers', 'tiers-sets', TIERS, SET),
-    policy('core', 'core', onlyLocal, {}),
+    policy('core', 'core', onlyLocal, rule('local')),
+    policy('core', 'core-member', { clusterAffinity: { clusterNames: [CORE_MEMBER] } }, rule(CORE_MEMBER)),
     policy('gpu', 'gpu', anywhere, {}),
     policy('gpu', 'gpu-jobs', anywhere, { apiVersion: 'batch/v1', kind: 'Job' }),
     policy('rollouts', 'rollouts', weights({ east: 1, west: 1 }), { apiVersion: 'example.com/v1', kind: 'Rollout' }),
@@ -224,7 +228,13 @@ export async function makeWorkloads(host: Cluster, random: RandomScheduling): Pr
     index % 4 === 0 ? { cpu: '10m', tolerations: [{ operator: 'Exists' }] } : { cpu: '10m' },
     {},
   ]);
-  add('core', 'Deployment', 8, () => [{ cpu: '3', spec: prioritised('high') }, { replicas: 0 }]);
+  // In the member more than two of its plain nodes hold beside anything else: others have to make way there.
+  add('core', 'Deployment', 8, (index) => [
+    index % 2 === 0
+      ? { cpu: '3', spec: prioritised('high'), labels: { rule: 'local' } }
+      : { cpu: '5', spec: prioritised('high'), labels: { rule: CORE_MEMBER } },
+    { replicas: 0 },
+  ]);
   add('scaled', 'Deployment', 4, () => [{ cpu: '200m' }, { replicas: 1 }]);
   const queue = made.map((one, index) => [pathOf(one).replace(/\/[^/]+$/, ''), objects[index]] as const).values();
   const worker = async (): Promise<void> => {
