@@ -7,6 +7,7 @@ import type { TypedObject } from '../../src/placement/owner-chain.ts';
 import { compilePolicy, type CompiledPolicy } from '../../src/placement/policy-selection.ts';
 import { policy } from '../placement/policies.ts';
 import { triesOf, wronglyAnswered } from '../soak/cheats.ts';
+import { pathOf, workload } from '../soak/workloads.ts';
 import type { History, Life } from '../soak/history.ts';
 import { divisions, escapes, evictions, waiting, whole } from '../soak/oracles.ts';
 import { placedIn, type State } from '../soak/state.ts';
@@ -102,6 +103,11 @@ describe('pods that are not there', () => {
     const pods = [pod('a', 'ReplicaSet'), leaving];
     expect(whole(state({ owners: [of], pods })).wrong).toEqual(['ReplicaSet static/web has 1 pods of 2']);
     expect(whole(state({ owners: [of], pods: [...pods, pod('c', 'ReplicaSet')] })).wrong).toEqual([]);
+  });
+
+  it('are told of a ReplicationController as well', () => {
+    const of = { ...owned('ReplicationController', { spec: { replicas: 2 } }), apiVersion: 'v1' };
+    expect(whole(state({ owners: [of] })).wrong).toEqual(['ReplicationController static/web has 0 pods of 2']);
   });
 
   it('are none that are made in turn, while the last one is not Ready', () => {
@@ -351,5 +357,21 @@ describe('what a tenant tries', () => {
   it('is to be refused in part, and in part let in', () => {
     const refused = triesOf().filter(({ refusedWith }) => refusedWith !== undefined);
     expect([triesOf().length, refused.length]).toEqual([9, 3]);
+  });
+});
+
+describe('a workload of the soak', () => {
+  it.each([
+    ['ReplicationController', '/api/v1/namespaces/limits/replicationcontrollers/one', { selector: { app: 'one' } }],
+    ['Deployment', '/apis/apps/v1/namespaces/limits/deployments/one', { selector: { matchLabels: { app: 'one' } } }],
+    [
+      'CronJob',
+      '/apis/batch/v1/namespaces/limits/cronjobs/one',
+      { jobTemplate: { spec: { template: expect.anything() } } },
+    ],
+  ] as const)('of kind %s is as the API server wants it', (kind, path, spec) => {
+    const made = { kind, namespace: 'limits', name: 'one' };
+    expect(pathOf(made)).toBe(path);
+    expect(workload(made, { cpu: '1' }, {})).toMatchObject({ kind, spec });
   });
 });

@@ -287,5 +287,5 @@ export class Happenings {
   }
 }
 
-const isScalable = ({ kind }: Made): boolean =>
-  kind === 'Deployment' || kind === 'StatefulSet' || kind === 'ReplicaSet';
+const SCALABLE: readonly Made['kind'][] = ['Deployment', 'StatefulSet', 'ReplicaSet', 'ReplicationController'];
+const isScalable = ({ kind }: Made): boolean => SCALABLE.includes(kind);

@@ -128,7 +128,7 @@ export function whole(state: State): Verdict {
 
 /** Of tenants who cheat a quota holds pods back. */
 const WHOLE_NAMESPACES = new Set(Object.keys(NAMESPACES));
-const WHOLE_KINDS = ['Deployment', 'ReplicaSet', 'StatefulSet'];
+const WHOLE_KINDS = ['Deployment', 'ReplicaSet', 'StatefulSet', 'ReplicationController'];
 
 /** It makes its next pod when the last one is Ready. */
 function comesInTurn(object: TypedObject): boolean {

@@ -39,6 +39,8 @@ const OWNERS: readonly [path: string, apiVersion: string, kind: string][] = [
   ['/apis/apps/v1/statefulsets', 'apps/v1', 'StatefulSet'],
   ['/apis/apps/v1/daemonsets', 'apps/v1', 'DaemonSet'],
   ['/apis/batch/v1/jobs', 'batch/v1', 'Job'],
+  ['/apis/batch/v1/cronjobs', 'batch/v1', 'CronJob'],
+  ['/api/v1/replicationcontrollers', 'v1', 'ReplicationController'],
 ];
 const SPILLWAY = '/apis/spillway.dev/v1alpha1';
 
