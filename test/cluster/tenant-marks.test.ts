@@ -358,6 +358,21 @@ describe('what is kept from a tenant by rights', () => {
     ['prices, and what an administrator confirms', `${MEMBERS}/east`, { metadata: { annotations } }],
     ['what Nodes are', '/api/v1/nodes/east', { metadata: { labels: { 'spillway.dev/member': 'west' } } }],
     [
+      'that a virtual node is to be emptied',
+      '/api/v1/nodes/east',
+      { spec: { taints: [{ key: 'spillway.dev/drain', effect: 'NoSchedule' }] } },
+    ],
+    [
+      'that nothing runs on a virtual node any more',
+      '/api/v1/nodes/east',
+      { spec: { taints: [{ key: 'node.kubernetes.io/out-of-service', effect: 'NoExecute' }] } },
+    ],
+    [
+      'that no move of a pod is to begin',
+      '/apis/coordination.k8s.io/v1/namespaces/spillway-system/leases/spillway-descheduler',
+      { metadata: { annotations: { 'spillway.dev/moves-stopped': 'x' } } },
+    ],
+    [
       'who holds a Lease',
       '/apis/coordination.k8s.io/v1/namespaces/spillway-system/leases/spillway-descheduler',
       { metadata: { annotations: { 'spillway.dev/process': 'x' } } },
