@@ -21,7 +21,7 @@ export interface Rule {
 
 /** What became of one change of a Deployment's size. Times are seconds from the request. */
 export interface Round {
-  /** How many pods came or went. */
+  /** How many pods came or went; where they came and went again, how many came. */
   pods: number;
   /** Until all pods had a node; NaN where they went. */
   bound: number;
@@ -65,6 +65,29 @@ export async function shrink(fleet: DivisionFleet, rule: Rule, from: number, rep
     await fleet.host.api.call('PATCH', `${deployments(rule)}/${NAME}/scale`, { spec: { replicas } });
     const done = await moments.gone(from - replicas, PATIENCE_MS);
     return { bound: Number.NaN, done, pods: from - replicas };
+  });
+}
+
+/**
+ * Makes it one larger and as large as before again, so many times, each time once deletion costs are at rest: what this takes is what one pod that
+ * comes or goes takes of a large workload.
+ */
+export async function waver(fleet: DivisionFleet, rule: Rule, replicas: number, times: number): Promise<Round> {
+  const scale = async (to: number): Promise<void> => {
+    await fleet.host.api.call('PATCH', `${deployments(rule)}/${NAME}/scale`, { spec: { replicas: to } });
+  };
+  return await observe(fleet, rule, replicas, async (moments) => {
+    let done = Number.NaN;
+    for (let time = 1; time <= times; time += 1) {
+      await scale(replicas + 1);
+      // Those that were there before count, too.
+      await moments.running(replicas + time, PATIENCE_MS);
+      await moments.costsAtRest(PATIENCE_MS);
+      await scale(replicas);
+      done = await moments.gone(time, PATIENCE_MS);
+      await moments.costsAtRest(PATIENCE_MS);
+    }
+    return { bound: Number.NaN, done, pods: times };
   });
 }
 

@@ -4,7 +4,7 @@ import type { Say } from '../hack/progress.ts';
 import { Workspace } from '../hack/workspace.ts';
 import { makeNamespace } from './bench-namespace.ts';
 import { DivisionFleet, SEAT } from './division-fleet.ts';
-import { grow, shrink, type Round, type Rule } from './division-rounds.ts';
+import { grow, shrink, waver, type Round, type Rule } from './division-rounds.ts';
 import { measured, type Measurement, type SuiteReport } from './measurement.ts';
 import { percent } from './percent.ts';
 
@@ -12,6 +12,10 @@ const MEMBERS = 20;
 const REPLICAS = 1_000;
 /** What is left of them when the Deployment by weight shrinks. */
 const FEWER = 500;
+/** How often it grows by one and shrinks again. */
+const WAVERS = 10;
+/** Writes of deletion costs for each pod that comes: about one, whatever it is of. */
+const WAVER_GOAL = 1.5;
 /** How long the clusters are looked at before anything happens, in ms. */
 const REST_MS = 5_000;
 
@@ -56,6 +60,9 @@ export async function division(say: Say): Promise<SuiteReport> {
       say(describe(what, round));
     };
     done(`0 to ${REPLICAS} ${BY_WEIGHT.title}`, await grow(fleet, BY_WEIGHT, REPLICAS));
+    const wavered = await waver(fleet, BY_WEIGHT, REPLICAS, WAVERS);
+    const wavering = `${REPLICAS} to ${REPLICAS + 1} and back, ${WAVERS} times, ${BY_WEIGHT.title}`;
+    say(describe(wavering, wavered));
     done(`${REPLICAS} to ${FEWER} ${BY_WEIGHT.title}`, await shrink(fleet, BY_WEIGHT, REPLICAS, FEWER));
     done(`0 to ${REPLICAS} ${BY_ROOM.title}`, await grow(fleet, BY_ROOM, REPLICAS));
     return {
@@ -63,9 +70,10 @@ export async function division(say: Say): Promise<SuiteReport> {
       failures: [],
       measurements: [
         ...rounds.flatMap(([what, round]) => figures(what, round)),
+        ...waverFigures(wavering, wavered),
         measured('division: peak memory', (fleet.manager.usage()?.peakRssBytes ?? Number.NaN) / 2 ** 20, 'MB', 'lower'),
       ],
-      notes: notes(rounds, restShare),
+      notes: notes([...rounds, [wavering, wavered]], restShare),
     };
   } finally {
     await workspace.close();
@@ -106,6 +114,27 @@ function figures(what: string, round: Round): Measurement[] {
     // Deletion costs: once for each pod that takes its place in the order of removal.
     calls('host', 'patch pods', grown ? 1 : null),
     measured(name('all calls per pod'), all / pods, 'calls', 'lower'),
+  ];
+}
+
+/** Each pod that comes takes its place in the order of removal, and the others keep theirs, however many there are. */
+export function waverFigures(
+  what: string,
+  { pods, cpuSeconds, cpuSecondsAfter, requests, wrong }: Round,
+): Measurement[] {
+  const all = [...requests.host, ...requests.members].reduce((sum, [, count]) => sum + count, 0);
+  const perPod = (count: number): number => count / pods;
+  return [
+    measured(`${what}: members that differ from the exact division`, wrong.length, 'members', 'lower', 0),
+    measured(
+      `${what}: patch pods per pod that came at the host`,
+      perPod(requests.host.get('patch pods') ?? 0),
+      'calls',
+      'lower',
+      WAVER_GOAL,
+    ),
+    measured(`${what}: all calls per pod that came`, perPod(all), 'calls', 'lower'),
+    measured(`${what}: CPU per pod that came`, perPod(cpuSeconds + cpuSecondsAfter) * 1000, 'CPU-ms', 'lower'),
   ];
 }
 

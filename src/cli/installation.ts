@@ -69,7 +69,7 @@ export function filesOf({
     'admission/node-taints.yaml',
     ...(exchange ? ['multi-cluster/host.yaml'] : []),
     MANAGER_FILE,
-    ...(second ? ['scheduler/second-scheduler.yaml'] : []),
+    ...(second ? ['scheduler/second-scheduler.yaml', 'scheduler/scheduler-guard.yaml'] : []),
     ...(policies ? ['admission/pod-defaults.yaml', 'admission/node-constraints.yaml'] : ['admission/webhook.yaml']),
     ...(policies && second ? ['admission/scheduler-name.yaml'] : []),
     ...(policies && !second ? ['scheduler/extender-pods.yaml'] : []),

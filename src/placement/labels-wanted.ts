@@ -1,3 +1,4 @@
+import { customKindKey } from '../api/custom-kinds.ts';
 import type { ResourceSelector } from '../api/selectors.ts';
 import { labelSelectorOf } from '../kube/label-selector.ts';
 import type { TypedObject } from './owner-chain.ts';
@@ -19,6 +20,19 @@ export function labelsWanted(
     const { metadata, spec } = one.policy;
     const isHere = metadata.namespace === undefined || metadata.namespace === namespace;
     if (isHere && spec.resourceSelectors.some(asks)) return one;
+  }
+  return undefined;
+}
+
+/** A policy in sight of an object that chooses by another kind which is not Kubernetes' own, and so may be of what owns that object. */
+export function mayChooseAbove(
+  owner: Pick<TypedObject, 'apiVersion' | 'kind'>,
+  policies: Iterable<CompiledPolicy>,
+): CompiledPolicy | undefined {
+  const own = customKindKey(owner);
+  for (const one of policies) {
+    const keys = one.policy.spec.resourceSelectors.map((selector) => customKindKey(selector));
+    if (keys.some((key) => key !== undefined && key !== own)) return one;
   }
   return undefined;
 }

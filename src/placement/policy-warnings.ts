@@ -54,14 +54,16 @@ function kindWarnings(selectors: PlacementPolicy['spec']['resourceSelectors']): 
 export interface SelectedKinds {
   /** Why of its objects only the name is known, from those that they own; undefined: they are known. */
   readonly whyUnread: (apiVersion: string, kind: string) => string | undefined;
+  /** Whether pods of such objects wait until they can be read. */
+  readonly holds: (apiVersion: string, kind: string) => boolean;
   /** Whether the host does not have it. */
   readonly isAbsent: (apiVersion: string, kind: string) => boolean;
 }
 
-/** Selectors for kinds that the host does not have, and by label for kinds of which no labels are known: they match nothing. */
+/** Selectors for kinds that the host does not have, and by label for kinds of which no labels are known: they match nothing, or pods wait for them. */
 export function selectorWarnings(
   { spec: { resourceSelectors } }: PlacementPolicy,
-  { whyUnread, isAbsent }: SelectedKinds,
+  { whyUnread, holds, isAbsent }: SelectedKinds,
 ): string[] {
   return resourceSelectors.flatMap(({ apiVersion, kind, name, labelSelector }, index) => {
     const path = `spec.resourceSelectors[${String(index)}]`;
@@ -69,8 +71,9 @@ export function selectorWarnings(
     if (isAbsent(apiVersion, kind)) return [`${path}.kind: ${absentKind({ apiVersion, kind })}`];
     const why = labelSelector === undefined || name !== undefined ? undefined : whyUnread(apiVersion, kind);
     if (why === undefined) return [];
+    const so = holds(apiVersion, kind) ? 'new pods of such objects wait' : 'this matches none';
     const message =
-      `labels of ${kind} (${apiVersion}) are not known, so this matches none: ${why}. Or choose the objects by name, all of the ` +
+      `labels of ${kind} (${apiVersion}) are not known, so ${so}: ${why}. Or choose the objects by name, all of the ` +
       'kind, or the pods by labels of their own';
     return [`${path}.labelSelector: ${message}`];
   });

@@ -6,7 +6,7 @@ import { AutoResetEvent } from '../kube/auto-reset-event.ts';
 import { CacheRoom } from '../kube/cache-room.ts';
 import { cleanText } from '../kube/clean-text.ts';
 import type { KubeClient } from '../kube/client.ts';
-import { describeError } from '../kube/errors.ts';
+import { describeError, isForbidden } from '../kube/errors.ts';
 import type { InformerMetrics } from '../kube/informer-metrics.ts';
 import { KindDirectory } from '../kube/kind-directory.ts';
 import { atMost } from '../kube/lru-limit.ts';
@@ -36,11 +36,16 @@ export interface CustomOwnersOptions {
 
 /**
  * What is known of a kind. `pending`: it is being found out, or read; soon it is something else. `none`: there is no such kind.
- * `unread`: there is, but its objects are not known, and why not.
+ * `unread`: there is, but its objects are not known, and why not; `isPassedOver`: as rights are missing, which nobody may ever grant.
  */
 export type KindState =
   | { readonly is: 'followed' | 'pending' | 'none' }
-  | { readonly is: 'unread'; readonly resource: Resource | undefined; readonly why: string };
+  | {
+      readonly is: 'unread';
+      readonly resource: Resource | undefined;
+      readonly why: string;
+      readonly isPassedOver: boolean;
+    };
 
 interface Kind {
   readonly resource: Resource;
@@ -90,8 +95,8 @@ export class CustomOwners {
   /** By key, who waits until it is known what there is to know of it. */
   readonly #waiters = new Map<string, Set<() => void>>();
   readonly #handlers = new Set<() => void>();
-  /** By apiVersion: what the host serves of it cannot be read, why, and since when (monotonic ms). The empty one: of all. */
-  readonly #failures = new Map<string, { readonly at: number; readonly why: string }>();
+  /** By apiVersion: what the host serves of it cannot be read, or may not, why, and since when (monotonic ms). The empty one: of all. */
+  readonly #failures = new Map<string, { readonly at: number; readonly why: string; readonly isDenied: boolean }>();
   #told = '';
   #chosen: ReadonlySet<string> = new Set();
   #beganAt: number | undefined;
@@ -156,10 +161,11 @@ export class CustomOwners {
     if (known?.reviewedAt === undefined) {
       if (known === undefined && this.#directory.known(apiVersion, kind) === null) return { is: 'none' };
       const failure = this.#failures.get('') ?? this.#failures.get(apiVersion);
-      return failure === undefined ? { is: 'pending' } : unread(known?.resource, failing(failure.why));
+      if (failure === undefined) return { is: 'pending' };
+      return unread(known?.resource, failing(failure.why), failure.isDenied);
     }
     const { resource, isAllowed, isFirst, follower, startedAt } = known;
-    if (!isAllowed) return unread(resource, ownersMayNotBeRead(resource));
+    if (!isAllowed) return unread(resource, ownersMayNotBeRead(resource), true);
     if (!isFirst)
       return unread(resource, `no more than ${String(MOST_KINDS)} kinds are followed, and others come first`);
     if (follower === undefined || this.#o.monotonic() - startedAt < SYNC_MS) return { is: 'pending' };
@@ -172,6 +178,12 @@ export class CustomOwners {
     if (state.is === 'unread') return state.why;
     if (state.is === 'followed') return this.problemOf(key);
     return this.isAbsent(key) ? 'the host has no such kind' : undefined;
+  }
+
+  /** Whether pods of objects of the kind that are not known wait until they can be read: it is not for a missing right that they cannot. */
+  holds(key: string): boolean {
+    const state = this.stateOf(key);
+    return state.is === 'unread' ? !state.isPassedOver : this.problemOf(key) !== undefined;
   }
 
   /** Whether the host did not have the kind when that was last looked at. */
@@ -285,7 +297,7 @@ export class CustomOwners {
       if (this.#failures.get(what)?.why !== why) {
         this.#o.logger.warn({ err: error, apiVersion: what }, `kinds that own pods cannot be looked up: ${why}`);
       }
-      this.#failures.set(what, { at: this.#o.monotonic(), why });
+      this.#failures.set(what, { at: this.#o.monotonic(), why, isDenied: isForbidden(error) });
     }
   }
 
@@ -356,8 +368,8 @@ function isSame(a: Resource, b: Resource): boolean {
   return a.plural === b.plural && a.namespaced === b.namespaced;
 }
 
-function unread(resource: Resource | undefined, why: string): KindState {
-  return { is: 'unread', resource, why };
+function unread(resource: Resource | undefined, why: string, isPassedOver = false): KindState {
+  return { is: 'unread', resource, why, isPassedOver };
 }
 
 function failing(problem: string): string {

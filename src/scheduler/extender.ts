@@ -21,7 +21,7 @@ import { type PlacementQuestions, type Split, splitByMember } from './placement-
 import type { HeldRooms } from './held-rooms.ts';
 import type { SchedulerMetrics } from './scheduler-metrics.ts';
 import { type FilterVerb, SecondQuestion } from './second-question.ts';
-import { unreadOwner } from './unread-owner.ts';
+import { unreadOwner, whenRulesKnown } from './unread-owner.ts';
 import type { StateGiver } from './state-giver.ts';
 import type { WaitingPods } from './waiting-pods.ts';
 import type { Rules } from '../placement/policy-selection.ts';
@@ -49,6 +49,8 @@ export interface ExtenderOptions {
 
 /** By then an owner that is there is in the caches, or the host has said that it is not, in ms. */
 const OWNER_SOON_MS = 1_000;
+/** What cannot be read is heard of when it can; this is for what nobody hears of, in ms. */
+const OWNER_UNREAD_MS = 20_000;
 /** Until the host is asked again for what the pod before this one left, in ms. */
 const STATE_AGAIN_MS = 2_000;
 
@@ -133,8 +135,8 @@ export class Extender {
 
   async #decided({ pod, nodeNames }: ExtenderArgs, verb: FilterVerb): Promise<FilterResult> {
     const { view, metrics } = this.#o;
-    const missing = await view.owners.whenKnown(pod);
-    const stateless = missing === undefined ? await this.#o.state.whyNotYet(pod) : undefined;
+    const unknown = await whenRulesKnown(pod, view);
+    const stateless = unknown === undefined ? await this.#o.state.whyNotYet(pod) : undefined;
     const chain = view.owners.chainOf(pod);
     if (isMadeForItsNode(pod, chain)) return passing(nodeNames);
     // Its end was heard of before the question: nothing would take back what is held for it now.
@@ -143,11 +145,8 @@ export class Extender {
     this.#heldRooms.expire();
     this.#takeBack(pod.metadata.uid ?? '');
     // Without members there is nothing to decide.
-    if (missing !== undefined && view.nodes.anyVirtualNode() !== undefined) {
-      const { kind, name } = missing;
-      const words = `its owner ${kind} ${name} is not known to Spillway yet, so neither are its rules; it is looked for`;
-      return this.#wait(pod, nodeNames, words, OWNER_SOON_MS);
-    }
+    if (unknown !== undefined && view.nodes.anyVirtualNode() !== undefined)
+      return this.#wait(pod, nodeNames, unknown, view.owners.isKnown(pod) ? OWNER_UNREAD_MS : OWNER_SOON_MS);
     if (stateless !== undefined) {
       const words = `the state of the pod before it is to be handed on first (failover.statePreservation): ${stateless}`;
       return this.#wait(pod, nodeNames, words, STATE_AGAIN_MS);
@@ -185,8 +184,10 @@ export class Extender {
 
   /** A policy may be meant for the pod, but chooses by labels that Spillway may not read. */
   #tellUnread(pod: Pod, chain: OwnerChain): void {
-    const found = unreadOwner(chain, this.#o.view);
-    if (found === undefined) return;
+    const { view } = this.#o;
+    const found = unreadOwner(chain, view);
+    // What was read before is known, though it may be old.
+    if (found === undefined || view.owners.isRead(chain.at(-1) ?? chain[0])) return;
     const { policy, owner, why } = found;
     this.#o.unread(
       pod,

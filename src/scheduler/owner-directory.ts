@@ -174,6 +174,17 @@ export class OwnerDirectory {
     return key === undefined ? 'objects of this kind own no pods' : this.#custom.whyUnread(key);
   }
 
+  /** Whether objects of a kind that is not Kubernetes' own are waited for while they are not known, as the kind cannot be read now. */
+  holds(apiVersion: string, kind: string): boolean {
+    const key = this.#informers.has(kindKey(apiVersion, kind)) ? undefined : customKindKey({ apiVersion, kind });
+    return key !== undefined && this.#custom.holds(key);
+  }
+
+  /** Whether an owner is in the caches: what was read stays known while its kind cannot be. */
+  isRead({ apiVersion, kind, metadata: { name, namespace, uid = '' } }: TypedObject): boolean {
+    return this.#find({ apiVersion, kind, name, uid }, namespace) !== undefined;
+  }
+
   /** Whether the host does not have a kind that is not Kubernetes' own, as far as is known. */
   isAbsent(apiVersion: string, kind: string): boolean {
     const key = customKindKey({ apiVersion, kind });

@@ -11,7 +11,7 @@ import type { Pod } from '../kube/core-v1.ts';
 import type { InformerMetrics } from '../kube/informer-metrics.ts';
 import { Informer } from '../kube/informer.ts';
 import { identifying, type KubeObject } from '../kube/object.ts';
-import { labelsWanted } from '../placement/labels-wanted.ts';
+import { labelsWanted, mayChooseAbove } from '../placement/labels-wanted.ts';
 import type { OwnerChain, TypedObject } from '../placement/owner-chain.ts';
 import { compilePolicy, selectPolicy } from '../placement/policy-selection.ts';
 import type { CompiledPolicy, Selection } from '../placement/policy-selection.ts';
@@ -130,6 +130,11 @@ export class PolicyCache {
   /** A policy that chooses such objects by their labels. */
   wantingLabelsOf(owner: TypedObject): CompiledPolicy | undefined {
     return labelsWanted(owner, this.inSight(owner.metadata.namespace ?? ''));
+  }
+
+  /** A policy that may choose such objects by what owns them. */
+  mayChooseAbove(owner: TypedObject): CompiledPolicy | undefined {
+    return mayChooseAbove(owner, this.inSight(owner.metadata.namespace ?? ''));
   }
 
   /** Those in use that may speak of objects of a namespace, those of the cluster included; of '' those alone. */

@@ -102,12 +102,13 @@ export class PolicyStatusWriter {
   #warnings(policy: PlacementPolicy): string[] {
     const { nodes, owners, policies } = this.#o.view;
     const whyUnread = (apiVersion: string, kind: string): string | undefined => owners.whyUnread(apiVersion, kind);
+    const holds = (apiVersion: string, kind: string): boolean => owners.holds(apiVersion, kind);
     const isAbsent = (apiVersion: string, kind: string): boolean => owners.isAbsent(apiVersion, kind);
     const inSight = policies.inSight(policy.metadata.namespace ?? '').map((one) => one.policy);
     const overshadowed = whyOvershadowed(policy, inSight);
     return [
       ...(overshadowed === undefined ? [] : [`spec.resourceSelectors: ${overshadowed}`]),
-      ...selectorWarnings(policy, { whyUnread, isAbsent }),
+      ...selectorWarnings(policy, { whyUnread, holds, isAbsent }),
       ...policyWarnings(policy, nodes.clusters()),
     ];
   }

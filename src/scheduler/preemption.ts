@@ -16,6 +16,7 @@ import type { Nominees } from './nominees.ts';
 import { type PlacementQuestions, type Split, splitByMember } from './placement-questions.ts';
 import type { Rules } from '../placement/policy-selection.ts';
 import type { StateGiver } from './state-giver.ts';
+import { whenRulesKnown } from './unread-owner.ts';
 
 /** The PodDisruptionBudgets of the host. */
 export interface BudgetsPort {
@@ -55,12 +56,12 @@ export class Preemption {
   /** `hungUp`: the scheduler did not wait for the answer, so that it evicts nobody for it, and may ask again at once. */
   async preempt({ pod, victims }: PreemptionArgs, hungUp?: AbortSignal): Promise<PreemptionResult> {
     const { view, nominees, migrationFit, state } = this.#o;
-    const missing = await view.owners.whenKnown(pod);
+    const unknown = await whenRulesKnown(pod, view);
     if (hungUp?.aborted === true) return evicting(new Map());
     const chain = view.owners.chainOf(pod);
     if (isMadeForItsNode(pod, chain) || view.nodes.anyVirtualNode() === undefined) return evicting(victims);
     // By which rules it lives is not known yet, or it waits for what it is to start with; it is asked again, unless it was deleted.
-    if (view.hasLeft(pod) || missing !== undefined || state.isAwaitedFor(pod)) return evicting(new Map());
+    if (view.hasLeft(pod) || unknown !== undefined || state.isAwaitedFor(pod)) return evicting(new Map());
     if (victims.size > 0 && nominees.wereJustNamed(pod, victims)) return evicting(victims);
     // Others make way already.
     if (nominees.waitsForVictims(pod)) return evicting(new Map());

@@ -4,6 +4,7 @@ import type { OwnerChain } from '../placement/owner-chain.ts';
 import type { HostView } from './host-view.ts';
 
 const LONGEST_NAME = 253;
+const OWNERS_UNKNOWN = 'not all of its owners are known yet, so neither are its rules';
 
 /** A policy that may be meant for a pod, and why nobody knows: it chooses by labels that Spillway may not read. */
 export interface UnreadOwner {
@@ -25,9 +26,42 @@ export function unreadOwner(chain: OwnerChain, view: Pick<HostView, 'owners' | '
   return { policy: `${policy.kind} ${policy.metadata.name}`, owner, why };
 }
 
+/**
+ * Waits for the owners of a pod as {@link OwnerDirectory.whenKnown}, then says in words why it is not known which rules it is under, where that
+ * passes by itself: the pod waits for it. What only a right would tell is passed over.
+ */
+export async function whenRulesKnown(
+  pod: Pod,
+  view: Pick<HostView, 'owners' | 'policies'>,
+): Promise<string | undefined> {
+  const missing = await view.owners.whenKnown(pod);
+  if (missing === undefined) return whyHeld(view.owners.chainOf(pod), view);
+  const { kind, name } = missing;
+  return `its owner ${kind} ${name} is not known to Spillway yet, so neither are its rules; it is looked for`;
+}
+
+/** The same from what is known at this moment. */
+export function whyRulesNotYet(pod: Pod, view: Pick<HostView, 'owners' | 'policies'>): string | undefined {
+  if (!view.owners.isKnown(pod)) return OWNERS_UNKNOWN;
+  return whyHeld(view.owners.chainOf(pod), view);
+}
+
+/** Its owner cannot be read now, and a policy may choose by that, or by what is above it. */
+function whyHeld(chain: OwnerChain, { owners, policies }: Pick<HostView, 'owners' | 'policies'>): string | undefined {
+  const last = chain.at(-1);
+  if (last === undefined || last.kind === 'Pod') return undefined;
+  const { apiVersion, kind, metadata } = last;
+  if (!owners.holds(apiVersion, kind) || owners.isRead(last)) return undefined;
+  const policy = (policies.wantingLabelsOf(last) ?? policies.mayChooseAbove(last))?.policy;
+  if (policy === undefined) return undefined;
+  const owner = `its owner ${kind} ${cleanText(metadata.name, LONGEST_NAME)}`;
+  const why = owners.whyUnread(apiVersion, kind) ?? '';
+  return `it is not known whether ${policy.kind} ${policy.metadata.name} is meant for it, as ${owner} cannot be read now, which it waits for (${why})`;
+}
+
 /** Why it is not known which rules a pod is under, in words; undefined when it is. */
 export function whyRulesUnknown(pod: Pod, view: Pick<HostView, 'owners' | 'policies'>): string | undefined {
-  if (!view.owners.isKnown(pod)) return 'not all of its owners are known yet, so neither are its rules';
+  if (!view.owners.isKnown(pod)) return OWNERS_UNKNOWN;
   const unread = unreadOwner(view.owners.chainOf(pod), view);
   if (unread === undefined) return undefined;
   const { policy, owner, why } = unread;

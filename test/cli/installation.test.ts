@@ -112,6 +112,9 @@ describe('an installation', () => {
   ] as const)('with scheduler %s and admission by %s', (scheduler, admission, hasSecond, policies) => {
     const objects = rendered({ scheduler, admission });
     expect(named(objects).includes('deployment.apps/spillway-kube-scheduler')).toBe(hasSecond);
+    // Where each scheduler asks, none has to be kept from pods that tolerate virtual nodes later.
+    const guard = 'validatingadmissionpolicy.admissionregistration.k8s.io/spillway-scheduler-guard';
+    expect(named(objects).includes(guard)).toBe(hasSecond);
     const mutating = objects
       .filter(({ kind }) => kind === 'MutatingAdmissionPolicy')
       .map(({ metadata }) => metadata.name);

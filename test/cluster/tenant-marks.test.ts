@@ -37,6 +37,7 @@ beforeAll(async () => {
     'scheduler/rbac.yaml',
     'scheduler/gangs.yaml',
     'scheduler/pod-guard.yaml',
+    'scheduler/scheduler-guard.yaml',
     'admission/validation.yaml',
   );
   ({ cluster: host, thief: manager } = guarded);
@@ -156,6 +157,82 @@ describe('the node of a pod', () => {
     );
     await expect(tenant.call('PATCH', `${MEMBERS}/east/status`, taken('east'))).rejects.toThrow(/forbidden/i);
     await expect(create(bound('east'))).rejects.toThrow('is a virtual node');
+  });
+});
+
+describe('a scheduler that asks nobody', () => {
+  const OWN_GATE = { schedulingGates: [{ name: 'example.com/wait' }] };
+  const OURS = { key: 'spillway.dev/virtual-node', operator: 'Exists' };
+  const PASSED_BY = 'default-scheduler does not ask Spillway';
+
+  /** As `kubectl edit` has it: what is there stays. */
+  const addTo = async (name: string, ...added: object[]): Promise<unknown> => {
+    const { spec } = (await host.api.call('GET', `${PODS}/${name}`)) as { spec: { tolerations: object[] } };
+    const tolerations = [...spec.tolerations, ...added];
+    return await tenant.call('PATCH', `${PODS}/${name}?dryRun=All`, { spec: { tolerations } });
+  };
+
+  beforeAll(async () => {
+    await host.apply([
+      plainPod('waits', 'shop', { spec: OWN_GATE }),
+      plainPod('asked', 'shop', { spec: { ...OWN_GATE, schedulerName: 'spillway-scheduler' } }),
+      plainPod('elsewhere', 'shop', { spec: { ...OWN_GATE, schedulerName: 'other' } }),
+      // Of a time before the second scheduler.
+      plainPod('older', 'shop', { spec: { ...OWN_GATE, tolerations: [OURS] } }),
+      plainPod('bound', 'shop', { spec: { nodeName: 'worker-1' } }),
+    ]);
+    await untilRefused(() => addTo('waits', OURS), PASSED_BY);
+  });
+
+  it.each([
+    [OURS],
+    [{ ...OURS, effect: 'NoSchedule' }],
+    [{ key: OURS.key, operator: 'Equal' }],
+    [{ key: OURS.key }],
+    [{ operator: 'Exists' }],
+    [{ operator: 'Exists', effect: 'NoSchedule' }],
+  ])('gets no pod that was let through later: by toleration %j', async (toleration) => {
+    await expect(addTo('waits', toleration)).rejects.toThrow(PASSED_BY);
+    await expect(addTo('elsewhere', toleration)).rejects.toThrow('other does not ask Spillway');
+    await addTo('asked', toleration);
+    await addTo('older', toleration);
+    await addTo('bound', toleration);
+  });
+
+  it('gets one that tolerates something else, and with it all that Kubernetes lets people change', async () => {
+    await addTo('waits', { key: 'gpu', operator: 'Exists' }, { operator: 'Exists', effect: 'NoExecute' });
+    await addTo('waits', { ...OURS, effect: 'PreferNoSchedule' }, { key: OURS.key, operator: 'Equal', value: 'x' });
+    const open = { metadata: { labels: { a: 'b' } }, spec: { schedulingGates: [] } };
+    for (const name of ['waits', 'older', 'elsewhere']) await tenant.call('PATCH', `${PODS}/${name}?dryRun=All`, open);
+  });
+
+  it('gets none that merely says that a DaemonSet made it', async () => {
+    const made = (apiVersion: string, spec: object): object => ({
+      ...marked({}),
+      metadata: {
+        name: 'new',
+        namespace: 'shop',
+        ownerReferences: [{ apiVersion, kind: 'DaemonSet', name: 'agent', uid: 'u', controller: true }],
+      },
+      spec: { containers: CONTAINERS, ...spec },
+    });
+    const named = (name: string): object => ({
+      nodeAffinity: {
+        requiredDuringSchedulingIgnoredDuringExecution: {
+          nodeSelectorTerms: [{ matchFields: [{ key: 'metadata.name', operator: 'In', values: [name] }] }],
+        },
+      },
+    });
+    for (const toleration of [OURS, { operator: 'Exists' }]) {
+      const pod = { tolerations: [toleration], affinity: named('east') };
+      await expect(create(made('apps/v1', pod))).rejects.toThrow('who may bind pods');
+      await create(made('apps/v1', { ...pod, schedulerName: 'spillway-scheduler' }));
+      // The DaemonSet controller may bind pods.
+      await host.api.call('POST', `${PODS}?dryRun=All`, made('apps/v1', pod));
+    }
+    await create(made('apps/v1', { affinity: named('worker-1') }));
+    // Admission gives it the scheduler that asks.
+    await create(made('example.com/v1', { tolerations: [OURS] }));
   });
 });
 
@@ -280,6 +357,21 @@ describe('what is kept from a tenant by rights', () => {
     ],
     ['prices, and what an administrator confirms', `${MEMBERS}/east`, { metadata: { annotations } }],
     ['what Nodes are', '/api/v1/nodes/east', { metadata: { labels: { 'spillway.dev/member': 'west' } } }],
+    [
+      'that a virtual node is to be emptied',
+      '/api/v1/nodes/east',
+      { spec: { taints: [{ key: 'spillway.dev/drain', effect: 'NoSchedule' }] } },
+    ],
+    [
+      'that nothing runs on a virtual node any more',
+      '/api/v1/nodes/east',
+      { spec: { taints: [{ key: 'node.kubernetes.io/out-of-service', effect: 'NoExecute' }] } },
+    ],
+    [
+      'that no move of a pod is to begin',
+      '/apis/coordination.k8s.io/v1/namespaces/spillway-system/leases/spillway-descheduler',
+      { metadata: { annotations: { 'spillway.dev/moves-stopped': 'x' } } },
+    ],
     [
       'who holds a Lease',
       '/apis/coordination.k8s.io/v1/namespaces/spillway-system/leases/spillway-descheduler',

@@ -38,6 +38,21 @@ function table(after: string): [number, Record<string, number>][] {
 }
 
 describe('the page about placement', () => {
+  it('says beside Karmada what becomes of new pods whose group of clusters is full, or cannot be used', () => {
+    const [, said = ''] = /^\| `clusterAffinities`: a term fails,.*?\|(.*)\|$/m.exec(PAGE) ?? [];
+    const placement = {
+      clusterAffinities: ['east', 'west'].map((name) => ({ affinityName: name, clusterNames: [name] })),
+    };
+    const fleet = new Fleet({ placement, clusters, room: { east: 2, west: 9 } });
+    fleet.scale(2);
+    expect([fleet.scale(3), said]).toEqual([{ east: 2 }, expect.stringContaining('new ones wait there')]);
+    fleet.clusters = [cluster('east', { unavailable: 'it is not ready' }), cluster('west')];
+    expect([fleet.scale(3), said]).toEqual([
+      { east: 2, west: 1 },
+      expect.stringContaining("unless none of the group's clusters can be used at all"),
+    ]);
+  });
+
   it('shows the configured weights as they are, and a score that is accepted', () => {
     const documents = [...PAGE.matchAll(/^```yaml\n(.*?)^```/gms)].map(([, text = '']) => parse(text) as KubeObject);
     const configured = documents.find((one) => 'scheduler' in one) as { scheduler?: unknown } | undefined;

@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import { Session } from 'node:inspector';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import type { Plan } from '../../src/placement/decision.ts';
@@ -179,3 +180,9 @@ it.each([10, 20, 60, 100, 300])(
     }
   },
 );
+
+it('the page about security states the bound that is held here', () => {
+  expect(readFileSync('docs/security.md', 'utf8')).toContain(`fewer than ${MOST_STEPS.toLocaleString('en')} steps`);
+  // Steps are counted in every test.
+  expect(new Fleet({ placement: {}, clusters }).scale(1)).toBeDefined();
+});

@@ -1,6 +1,8 @@
 import { describe, expect, it } from 'vitest';
+import { mayChooseAbove } from '../../src/placement/labels-wanted.ts';
 import { policyStatus } from '../../src/placement/policy-conditions.ts';
-import { policyWarnings } from '../../src/placement/policy-warnings.ts';
+import { compilePolicy } from '../../src/placement/policy-selection.ts';
+import { policyWarnings, selectorWarnings } from '../../src/placement/policy-warnings.ts';
 import { cluster } from './fleet.ts';
 import { policy } from './policies.ts';
 
@@ -370,5 +372,28 @@ describe('the status of a policy', () => {
       '2026-01-01T00:00:00Z',
       '2026-01-01T00:00:05Z',
     ]);
+  });
+});
+
+describe('a policy that chooses by labels of a kind', () => {
+  const labelSelector = { matchLabels: { tier: 'front' } };
+  const byRollout = policy('p', {
+    placement: {},
+    resourceSelectors: [{ apiVersion: 'argoproj.io/v1alpha1', kind: 'Rollout', labelSelector }],
+  });
+
+  it.each([
+    ['that may not be read matches none', false, 'this matches none: for this reason'],
+    ['that cannot be read now holds pods up', true, 'new pods of such objects wait: for this reason'],
+  ])('%s', (_, holds, words) => {
+    const known = { whyUnread: () => 'for this reason', holds: () => holds, isAbsent: () => false };
+    expect(selectorWarnings(byRollout, known)).toEqual([expect.stringContaining(words)]);
+  });
+
+  it('may mean what owns another such kind, and nothing of its own', () => {
+    const compiled = compilePolicy(byRollout);
+    const policies = 'placement' in compiled ? [compiled] : [];
+    const above = (kind: string): unknown => mayChooseAbove({ apiVersion: 'argoproj.io/v1alpha1', kind }, policies);
+    expect([above('Rollout'), above('Canary')]).toEqual([undefined, policies[0]]);
   });
 });

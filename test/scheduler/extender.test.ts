@@ -1318,6 +1318,26 @@ describe('a pod of a kind that is not Kubernetes own', () => {
     expect(problems).toEqual([]);
   });
 
+  test('waits while Rollouts cannot be read, and evicts nobody', async () => {
+    api.fault = ({ path }) => (path === '/apis/argoproj.io/v1alpha1' ? { code: 503 } : undefined);
+    await chooseFront();
+    rollout('shop', { tier: 'front' });
+    const one = await podOf('a', 'shop');
+    await seen('it is known that they cannot be', () => view.owners.holds('argoproj.io/v1alpha1', 'Rollout'));
+    const { NodeNames, FailedAndUnresolvableNodes } = await filter(one);
+    expect(NodeNames).toEqual([]);
+    for (const node of NAMES)
+      expect(FailedAndUnresolvableNodes[node]).toMatch(
+        /^it is not known whether PlacementPolicy residency .* its owner Rollout shop cannot be read now, which it waits for .*503/,
+      );
+    const { NodeNameToMetaVictims: victims } = await preemption.preempt({
+      pod: one,
+      victims: new Map([['local-1', { uids: ['uid-1'], violations: 0 }]]),
+    });
+    expect(victims).toEqual({});
+    expect(problems).toEqual([]);
+  });
+
   test('goes as if the policy were not there where Rollouts may not be read, and is told why', async () => {
     api.fault = ({ path }) => (path.endsWith('/selfsubjectaccessreviews') ? { code: 403 } : undefined);
     await chooseFront();

@@ -82,6 +82,12 @@ const labelsAbove = (one: Pod): (object | undefined)[] =>
     .chainOf(one)
     .slice(1)
     .map(({ metadata }) => metadata.labels);
+const holds = ({ apiVersion, kind }: Kind = ROLLOUT): boolean => owners.holds(apiVersion, kind);
+/** Whether its nearest owner is in the caches. */
+const isRead = (one: Pod): boolean => {
+  const [, above] = owners.chainOf(one);
+  return above !== undefined && owners.isRead(above);
+};
 /** Lists and watches of custom kinds. */
 const follows = (): string[] =>
   api.seen
@@ -181,6 +187,7 @@ describe('owners of kinds that are not Kubernetes own', () => {
     expect(await owners.whenKnown(web)).toBeUndefined();
     expect(labelsAbove(web)).toEqual([undefined]);
     expect(owners.whyUnread(ROLLOUT.apiVersion, ROLLOUT.kind)).toMatch(/may not read rollouts\.argoproj\.io/);
+    expect(holds()).toBe(false);
     expect(follows()).toEqual([]);
     // Half a minute later somebody has granted it.
     may = true;
@@ -206,6 +213,29 @@ describe('owners of kinds that are not Kubernetes own', () => {
     });
     expect(await owners.whenKnown(late)).toBeUndefined();
     expect(labelsAbove(web)).toEqual([{ tier: 'front' }]);
+    // Whoever needs its labels waits for it; what was read stays known.
+    expect([holds(), ...[late, web].map((one) => isRead(one))]).toEqual([true, false, true]);
+    api.fault = undefined;
+    await until('it is read again', () => {
+      now += 1_000;
+      return isRead(late);
+    });
+    expect(holds()).toBe(false);
+  });
+
+  test('of a kind that cannot be listed hold pods up, and no longer than that', async () => {
+    api.fault = ({ path }) => (path === ROLLOUTS ? { code: 500 } : undefined);
+    rollout('web', { tier: 'front' });
+    const web = pod('web-x', ROLLOUT, 'web');
+    run();
+    await until('nobody waits for it in the caches any more', async () => {
+      now += 1_000;
+      return owners.hasSynced && (await owners.whenKnown(web)) === undefined;
+    });
+    expect([holds(), isRead(web)]).toEqual([true, false]);
+    api.fault = undefined;
+    await until('it is read', () => isRead(web));
+    expect(holds()).toBe(false);
   });
 
   test('are chosen by policies of the namespace of the pod, be they in none themselves', async () => {
@@ -398,6 +428,8 @@ describe('a host that does not say what it serves', () => {
     await synced();
     expect(await owners.whenKnown(web)).toBeUndefined();
     expect(owners.whyUnread(ROLLOUT.apiVersion, ROLLOUT.kind)).toMatch(/it is tried again: .*403/);
+    // As rights are missing, nobody waits for it.
+    expect(holds()).toBe(false);
     api.fault = undefined;
     await until('it is read', () => labelsAbove(web)[0] !== undefined);
   });
@@ -411,5 +443,17 @@ describe('a host that does not say what it serves', () => {
     expect(labelsAbove(web)).toEqual([{ tier: 'front' }]);
     expect(labelsAbove(broker)).toEqual([undefined]);
     expect(owners.whyUnread(POD_SET.apiVersion, POD_SET.kind)).toMatch(/it is tried again/);
+  });
+
+  test('holds pods up where it fails, and none of a kind that it does not have', async () => {
+    api.fault = ({ path }) => (path === '/apis/core.strimzi.io/v1' ? { code: 503 } : undefined);
+    rollout('web', {});
+    const [, broker] = [pod('web-x', ROLLOUT, 'web'), pod('broker-0', POD_SET, 'broker')];
+    put('strimzipodsets', POD_SET, 'broker', {});
+    run();
+    await synced();
+    expect(await owners.whenKnown(broker)).toBeUndefined();
+    const none = { apiVersion: ROLLOUT.apiVersion, kind: 'Robot' };
+    expect([holds(POD_SET), holds(ROLLOUT), holds(none), holds(SET)]).toEqual([true, false, false, false]);
   });
 });

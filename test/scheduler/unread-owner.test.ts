@@ -1,7 +1,7 @@
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import type { Pod } from '../../src/kube/core-v1.ts';
 import type { OwnerChain, TypedObject } from '../../src/placement/owner-chain.ts';
-import { whyRulesUnknown } from '../../src/scheduler/unread-owner.ts';
+import { whyRulesNotYet, whyRulesUnknown } from '../../src/scheduler/unread-owner.ts';
 
 const pod: Pod = { metadata: { name: 'web-1', namespace: 'shop' }, spec: { containers: [] } };
 const owner: TypedObject = { apiVersion: 'argoproj.io/v1alpha1', kind: 'Rollout', metadata: { name: 'web' } };
@@ -36,4 +36,38 @@ test.each([
   ],
 ])('whose rules are not known: %s', (_, facts, words) => {
   expect(why(facts)).toBe(words);
+});
+
+describe('a pod waits for its rules', () => {
+  /** `labels`: a policy chooses such owners by theirs; `above`: one chooses by another kind, which may own them. */
+  const waits = (o: { holds: boolean; isRead?: boolean; wants?: 'labels' | 'above' }): string | undefined => {
+    const chain: OwnerChain = [{ ...pod, apiVersion: 'v1', kind: 'Pod' }, owner];
+    const policy = { policy: { kind: 'PlacementPolicy', metadata: { name: 'front' } } };
+    const view = {
+      owners: {
+        isKnown: () => true,
+        chainOf: () => chain,
+        whyUnread: () => 'no answer',
+        holds: () => o.holds,
+        isRead: () => o.isRead ?? false,
+      },
+      policies: {
+        wantingLabelsOf: () => (o.wants === 'labels' ? policy : undefined),
+        mayChooseAbove: () => (o.wants === 'above' ? policy : undefined),
+      },
+    } as unknown as View;
+    return whyRulesNotYet(pod, view);
+  };
+  const WORDS =
+    'it is not known whether PlacementPolicy front is meant for it, as its owner Rollout web cannot be read now, which it waits for (no answer)';
+
+  test.each([
+    ['its owner cannot be read, and a policy chooses by its labels', { holds: true, wants: 'labels' }, WORDS],
+    ['its owner cannot be read, and a policy chooses by what may own that', { holds: true, wants: 'above' }, WORDS],
+    ['not where no policy would choose it', { holds: true }, undefined],
+    ['not where its owner was read before', { holds: true, isRead: true, wants: 'labels' }, undefined],
+    ['not where a right is missing', { holds: false, wants: 'labels' }, undefined],
+  ] as const)('%s', (_, facts, words) => {
+    expect(waits(facts)).toBe(words);
+  });
 });

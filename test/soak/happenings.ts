@@ -5,6 +5,7 @@ import { workloadOf } from '../../src/placement/owner-chain.ts';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Fields, isReady, podsOf, read } from '../fixtures/live-pods.ts';
 import type { RandomScheduling } from '../fixtures/random-scheduling.ts';
+import { type Tried, triesOf, wronglyAnswered } from './cheats.ts';
 import { CHEATS, type Lab, MEMBERS } from './lab.ts';
 import { chainOf, type State } from './state.ts';
 import { dividedByRoom, type Made, pathOf, staticPolicies } from './workloads.ts';
@@ -22,6 +23,8 @@ export interface Round {
   readonly scaled: Set<string>;
   /** UIDs of workloads divided by room that had another size, or other pods, before: what room there was when these came is not known. */
   readonly changed: Set<string>;
+  /** What a tenant who cheats was answered wrongly. */
+  readonly cheated: string[];
   lost: boolean;
   /** When the member that was lost was within reach again. */
   backAt: number | undefined;
@@ -60,6 +63,7 @@ export class Happenings {
       rolledOut: new Set(),
       scaled: new Set(),
       changed: new Set(),
+      cheated: [],
       lost: this.#round % 2 === 1,
       backAt: undefined,
     };
@@ -231,40 +235,22 @@ export class Happenings {
     round.done.push(`gang ${gang.name} made anew`);
   }
 
-  /** Whatever a tenant may write to get out of the host, or to keep Spillway busy. What is refused, is. */
+  /** Whatever a tenant may write to get out of the host, or to keep Spillway busy. */
   async #cheat(round: Round): Promise<void> {
     const { tenant } = this.#lab;
     const path = `/api/v1/namespaces/${CHEATS}/pods`;
     const name = `cheat-${this.#round}`;
-    const owner = (kind: string, apiVersion: string): Fields => ({
-      ownerReferences: [{ apiVersion, kind, name: 'made-up', uid: crypto.randomUUID(), controller: true }],
-    });
-    const on = 'spillway.dev/';
-    const tries: [Fields, Fields][] = [
-      [{ annotations: { [`${on}gang-placed-at`]: '2026-01-01T00:00:00Z' }, labels: { [`${on}gang`]: 'x' } }, {}],
-      [{ annotations: { 'controller.kubernetes.io/pod-deletion-cost': '-9', [`${on}deletion-cost`]: '-9' } }, {}],
-      [{ labels: { [`${on}burst`]: 'enabled' } }, { tolerations: [{ operator: 'Exists' }] }],
-      [
-        {},
-        { tolerations: [{ key: `${on}virtual-node`, operator: 'Exists' }], nodeSelector: { type: 'virtual-kubelet' } },
-      ],
-      [{ annotations: { [`${on}member-constraints`]: '{"tolerations":[{"operator":"Exists"}]}' } }, {}],
-      [owner('ReplicaSet', 'apps/v1'), {}],
-      [owner('DaemonSet', 'example.com/v1'), {}],
-      [owner('DaemonSet', 'apps/v1'), { nodeSelector: { 'spillway.dev/member': 'east' } }],
-      [{}, { nodeName: 'east-general' }],
-    ];
     await this.#shrinkHuge();
-    let refused = 0;
-    for (const [index, [metadata, spec]] of tries.entries()) {
+    const tried: Tried[] = [];
+    for (const [index, one] of triesOf().entries()) {
       const containers = [{ name: 'main', image: 'registry.example/app:v1', resources: { requests: { cpu: '10m' } } }];
-      const pod = { metadata: { name: `${name}-${index}`, ...metadata }, spec: { containers, ...spec } };
-      await tenant.call('POST', path, pod).catch((error: unknown) => {
-        // Where there is no room for it nothing was tried.
-        if (String(error).includes('exceeded quota')) throw error;
-        refused += 1;
-      });
+      const pod = { metadata: { name: `${name}-${index}`, ...one.metadata }, spec: { containers, ...one.spec } };
+      const error = await tenant.call('POST', path, pod).then(() => undefined, String);
+      // Where there is no room for it nothing was tried.
+      if (error?.includes('exceeded quota') === true) throw new Error(error);
+      tried.push({ one, error });
     }
+    round.cheated.push(...wronglyAnswered(tried));
     const huge = `/apis/apps/v1/namespaces/${CHEATS}/deployments`;
     const annotations = {
       'federation.kubernetes.io/deployment-preferences': '{"rebalance":true,"clusters":{"*":{"weight":1000000}}}',
@@ -283,7 +269,8 @@ export class Happenings {
       if (metadata.name.startsWith('cheat-') && !metadata.name.startsWith(`${name}-`))
         await tenant.call('DELETE', `${path}/${metadata.name}`).catch(() => undefined);
     }
-    round.done.push(`a tenant cheated ${tries.length} times, ${refused} refused`);
+    const refused = tried.filter(({ error }) => error !== undefined).length;
+    round.done.push(`a tenant cheated ${tried.length} times, ${refused} refused`);
   }
 
   /** Of the most pods that there may be to one, in one step; as long as they are there the quota leaves room for no other pod. */
@@ -300,5 +287,5 @@ export class Happenings {
   }
 }
 
-const isScalable = ({ kind }: Made): boolean =>
-  kind === 'Deployment' || kind === 'StatefulSet' || kind === 'ReplicaSet';
+const SCALABLE: readonly Made['kind'][] = ['Deployment', 'StatefulSet', 'ReplicaSet', 'ReplicationController'];
+const isScalable = ({ kind }: Made): boolean => SCALABLE.includes(kind);

@@ -8,7 +8,6 @@ export interface Life {
   readonly name: string;
   /** UID of its controller. */
   readonly owner: string | undefined;
-  readonly ofDaemonSet: boolean;
   readonly priority: number;
   /** In ms since 1970, as all times here. */
   readonly createdAt: number;
@@ -43,7 +42,6 @@ export class History {
       namespace,
       name,
       owner: owner?.uid,
-      ofDaemonSet: owner?.kind === 'DaemonSet',
       priority: (spec as { priority?: number }).priority ?? 0,
       createdAt: Date.parse(creationTimestamp),
       node: undefined,

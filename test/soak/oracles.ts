@@ -15,7 +15,7 @@ import { isReady } from '../fixtures/live-pods.ts';
 import type { History, Life } from './history.ts';
 import { CHEATS } from './lab.ts';
 import { Rooms } from './rooms.ts';
-import { chainOf, factsOf, isFinished, placeOf, type State } from './state.ts';
+import { chainOf, factsOf, isFinished, isOfDaemonSet, placeOf, type State } from './state.ts';
 import { NAMESPACES } from './workloads.ts';
 
 /** What is not as it should be, in words, and how much was looked at. */
@@ -128,7 +128,7 @@ export function whole(state: State): Verdict {
 
 /** Of tenants who cheat a quota holds pods back. */
 const WHOLE_NAMESPACES = new Set(Object.keys(NAMESPACES));
-const WHOLE_KINDS = ['Deployment', 'ReplicaSet', 'StatefulSet'];
+const WHOLE_KINDS = ['Deployment', 'ReplicaSet', 'StatefulSet', 'ReplicationController'];
 
 /** It makes its next pod when the last one is Ready. */
 function comesInTurn(object: TypedObject): boolean {
@@ -158,9 +158,11 @@ function* dividedIn(state: State): Generator<Divided> {
     if (known === undefined || rollout(pod) > rollout(known)) samples.set(uid, pod);
   }
   for (const pod of samples.values()) {
-    const { object, replicas } = workloadOf(chainOf(state, pod));
+    const { object, replicas: wanted } = workloadOf(chainOf(state, pod));
     const facts = factsOf(state, pod, new Map());
-    if (facts === undefined || replicas === undefined) continue;
+    if (facts === undefined || isOfDaemonSet(state, object.metadata.uid)) continue;
+    // A made-up owner asks for no number of pods, and its pod is under rules all the same.
+    const replicas = wanted ?? 1;
     const own = there.filter((one) => workloadOf(chainOf(state, one)).object.metadata.uid === object.metadata.uid);
     const open = own.filter((one) => one.spec.nodeName === undefined && revisionOf(one) === revisionOf(pod)).length;
     yield { object, pod, replicas, facts, open, own };
@@ -306,14 +308,14 @@ export async function collectPreemptions(host: LiveCluster, known: Map<string, S
 
 /**
  * Each eviction brought something: the more important pod is bound, or the pod that came instead is, elsewhere. `backAt`: when the member that
- * was lost meanwhile was back.
+ * was lost meanwhile was back. `behind`: pods that others made way for behind virtual nodes.
  */
 export function evictions(
   state: State,
   { lives }: History,
   preemptions: ReadonlyMap<string, ReadonlySet<string>>,
   { since, backAt }: { since: number; backAt: number | undefined },
-): Verdict & { moves: number } {
+): Verdict & { moves: number; behind: number } {
   const wrong: string[] = [];
   for (const [uid, victims] of preemptions) {
     const life = lives.get(uid);
@@ -347,7 +349,12 @@ export function evictions(
     if (back !== undefined)
       wrong.push(`${namespace}/${name} was moved out of ${node ?? ''}, and ${back.name} came there`);
   }
-  return { wrong, looked: preemptions.size, moves: moved.length };
+  const isBehind = (uid: string): boolean => {
+    const node = lives.get(uid)?.node;
+    return node !== undefined && placeOf(state, node) !== LOCAL;
+  };
+  const behind = [...preemptions.keys()].filter(isBehind).length;
+  return { wrong, looked: preemptions.size, moves: moved.length, behind };
 }
 
 /** Whether the other was made in place of the one that was moved, while that was still going on, and went to the same cluster. */
@@ -360,8 +367,8 @@ function isBack(state: State, moved: Life, { owner, createdAt, node }: Life): bo
 /** No pod that has to stay on the host ever left it, whatever a tenant wrote. */
 export function escapes(state: State, { lives }: History): Verdict {
   const bound = [...lives.values()].filter(
-    ({ namespace, node, ofDaemonSet }) =>
-      (namespace === CHEATS || namespace === 'home') && node !== undefined && !ofDaemonSet,
+    ({ namespace, node, owner }) =>
+      (namespace === CHEATS || namespace === 'home') && node !== undefined && !isOfDaemonSet(state, owner),
   );
   const wrong = bound
     .filter(({ node }) => placeOf(state, node ?? '') !== LOCAL)

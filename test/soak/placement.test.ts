@@ -11,7 +11,7 @@ import { History } from './history.ts';
 import { type Lab, startLab } from './lab.ts';
 import { Lasting } from './lasting.ts';
 import { collectPreemptions, type DivisionVerdict, divisions, escapes, evictions, waiting, whole } from './oracles.ts';
-import { chainOf, placeOf, readState, type State } from './state.ts';
+import { chainOf, isOfDaemonSet, placeOf, readState, type State } from './state.ts';
 import { type Made, makeWorkloads } from './workloads.ts';
 
 /**
@@ -38,7 +38,19 @@ const changed = new Set<string>();
 /** Of all workloads that could be in a wrong place, the part that is compared with its division: in each round, and in all of them. */
 const LEAST = { each: 1 / 10, mean: 1 / 5 };
 const parts: number[] = [];
-const totals = { looks: 0, divisions: 0, byRoom: 0, plans: 0, waits: 0, whole: 0, preemptions: 0, moves: 0, stayed: 0 };
+const totals = {
+  looks: 0,
+  divisions: 0,
+  byRoom: 0,
+  plans: 0,
+  waits: 0,
+  whole: 0,
+  preemptions: 0,
+  /** Of these, for pods that are behind virtual nodes. */
+  behind: 0,
+  moves: 0,
+  stayed: 0,
+};
 let lab: Lab;
 let history: History;
 let made: Made[];
@@ -133,6 +145,7 @@ async function calm(
       totals.byRoom += divided.byRoom;
       totals.plans += divided.plans;
       totals.preemptions = evicted.looked;
+      totals.behind = evicted.behind;
       totals.moves = evicted.moves;
       totals.stayed = stayed.looked;
       return { state: now, divided, at };
@@ -197,6 +210,7 @@ test(
       const began = Date.now();
       for (let number = 1; Date.now() - began < MINUTES * 60_000; number += 1) {
         const round = await happenings.next(state, disturbed);
+        expect(round.cheated, `what a tenant tried in round ${number}`).toEqual([]);
         note(state, round);
         const acted = Date.now();
         const { shrunk, backAt } = round;
@@ -229,7 +243,7 @@ test(
 /** The figures of the run, and whether it wrote as little as is stated. */
 function tell(state: State): void {
   const away = [...history.lives.values()].filter(
-    ({ node, ofDaemonSet }) => node !== undefined && !ofDaemonSet && placeOf(state, node) !== 'local',
+    ({ node, owner }) => node !== undefined && !isOfDaemonSet(state, owner) && placeOf(state, node) !== 'local',
   ).length;
   const counts = [...lab.audit.take(lab.users)].filter(([key]) => /^(?:create|update|patch|delete) /.test(key));
   const writes = counts.filter(
@@ -241,7 +255,7 @@ function tell(state: State): void {
     [
       `seed ${SEED}: ${made.length} workloads, ${history.lives.size} pods, ${away} of them placed behind virtual nodes`,
       `${totals.looks} calm moments: ${totals.divisions} divisions, ${totals.byRoom} of them by room, and ${totals.plans} plans compared, ${totals.waits} waits judged`,
-      `${totals.preemptions} preemptions and ${totals.moves} moves, none in vain; ${totals.stayed} pods stayed that had to`,
+      `${totals.preemptions} preemptions, ${totals.behind} of them behind virtual nodes, and ${totals.moves} moves, none in vain; ${totals.stayed} pods stayed that had to`,
       `${(all / away).toFixed(2)} writes at the host for each placed pod: ${list.join(', ')}`,
     ].join('\n'),
   );

@@ -39,6 +39,8 @@ const OWNERS: readonly [path: string, apiVersion: string, kind: string][] = [
   ['/apis/apps/v1/statefulsets', 'apps/v1', 'StatefulSet'],
   ['/apis/apps/v1/daemonsets', 'apps/v1', 'DaemonSet'],
   ['/apis/batch/v1/jobs', 'batch/v1', 'Job'],
+  ['/apis/batch/v1/cronjobs', 'batch/v1', 'CronJob'],
+  ['/api/v1/replicationcontrollers', 'v1', 'ReplicationController'],
 ];
 const SPILLWAY = '/apis/spillway.dev/v1alpha1';
 
@@ -91,6 +93,12 @@ export function placeOf({ nodes }: Pick<State, 'nodes'>, nodeName: string): stri
   return (node === undefined ? undefined : memberOfNode(node)) ?? LOCAL;
 }
 
+/** Whether a DaemonSet that is there is the owner with that UID: anybody can name one that is not, or of another API group. */
+export function isOfDaemonSet({ owners }: Pick<State, 'owners'>, uid: string | undefined): boolean {
+  const owner = owners.get(uid ?? '');
+  return owner?.kind === 'DaemonSet' && owner.apiVersion === 'apps/v1';
+}
+
 export const isFinished = ({ status }: Pod): boolean => status?.phase === 'Succeeded' || status?.phase === 'Failed';
 
 const controllerOf = ({ metadata }: KubeObject): OwnerReference | undefined =>
@@ -109,7 +117,7 @@ export function chainOf({ owners }: Pick<State, 'owners'>, pod: Pod): OwnerChain
   return chain;
 }
 
-function placedIn(state: Pick<State, 'pods' | 'owners' | 'nodes'>): Map<string, PlacedPod[]> {
+export function placedIn(state: Pick<State, 'pods' | 'owners' | 'nodes'>): Map<string, PlacedPod[]> {
   const found = new Map<string, PlacedPod[]>();
   for (const pod of state.pods) {
     const { nodeName = '' } = pod.spec;

@@ -5,17 +5,33 @@ import { type Fields, newNamespace } from '../fixtures/live-pods.ts';
 import { prioritised } from '../fixtures/preemption.ts';
 import { CHEATS, DIVIDED_BY_ROOM, GPU, roomResource, SPOT } from './lab.ts';
 
+/** Kinds of the soak, by their groups. */
+const API_VERSIONS = {
+  Deployment: 'apps/v1',
+  ReplicaSet: 'apps/v1',
+  StatefulSet: 'apps/v1',
+  DaemonSet: 'apps/v1',
+  Job: 'batch/v1',
+  CronJob: 'batch/v1',
+  ReplicationController: 'v1',
+  Pod: 'v1',
+} as const;
+
 /** Something that makes pods, as the soak knows it. */
 export interface Made {
-  readonly kind: 'Deployment' | 'StatefulSet' | 'Job' | 'DaemonSet' | 'Pod' | 'ReplicaSet';
+  readonly kind: keyof typeof API_VERSIONS;
   readonly namespace: string;
   readonly name: string;
 }
 
 export const pathOf = ({ kind, namespace, name }: Made): string => {
-  const group = kind === 'Pod' ? '/api/v1' : kind === 'Job' ? '/apis/batch/v1' : '/apis/apps/v1';
+  const apiVersion = API_VERSIONS[kind];
+  const group = apiVersion === 'v1' ? '/api/v1' : `/apis/${apiVersion}`;
   return `${group}/namespaces/${namespace}/${kind.toLowerCase()}s/${name}`;
 };
+
+/** Where the important pods run that are not to run on the host. */
+const CORE_MEMBER = 'west';
 
 /** The namespaces whose pods may leave the host, by what their label says; the others' stay. */
 export const NAMESPACES: Readonly<Record<string, string | undefined>> = {
@@ -93,6 +109,7 @@ function policies(random: RandomScheduling): Fields[] {
     ...staticPolicies(random),
     policy('limits', 'limits', limits, {}),
     policy('limits', 'limits-sets', limits, SET),
+    policy('limits', 'limits-controllers', limits, { apiVersion: 'v1', kind: 'ReplicationController' }),
     policy('room', 'dynamic', dynamic, rule('dynamic')),
     policy(
       'room',
@@ -102,7 +119,8 @@ function policies(random: RandomScheduling): Fields[] {
     ),
     policy('tiers', 'tiers', TIERS, {}, { failover: { onMemberLost: { after: '20s' } } }),
     policy('tiers', 'tiers-sets', TIERS, SET),
-    policy('core', 'core', onlyLocal, {}),
+    policy('core', 'core', onlyLocal, rule('local')),
+    policy('core', 'core-member', { clusterAffinity: { clusterNames: [CORE_MEMBER] } }, rule(CORE_MEMBER)),
     policy('gpu', 'gpu', anywhere, {}),
     policy('gpu', 'gpu-jobs', anywhere, { apiVersion: 'batch/v1', kind: 'Job' }),
     policy('rollouts', 'rollouts', weights({ east: 1, west: 1 }), { apiVersion: 'example.com/v1', kind: 'Rollout' }),
@@ -141,17 +159,24 @@ function template(name: string, shape: Shape): Fields {
   };
 }
 
-function workload(made: Made, shape: Shape, spec: Fields): Fields {
+export function workload(made: Made, shape: Shape, spec: Fields): Fields {
   const { kind, namespace, name } = made;
   const labels = { app: name, ...shape.labels };
   const metadata = { name, namespace, labels };
+  const apiVersion = API_VERSIONS[kind];
+  const pods = template(name, shape);
   if (kind === 'Pod') {
-    const { metadata: of, spec: podSpec } = template(name, shape) as { metadata: Fields; spec: Fields };
-    return { apiVersion: 'v1', kind, metadata: { ...of, name, namespace }, spec: podSpec };
+    const { metadata: of, spec: podSpec } = pods as { metadata: Fields; spec: Fields };
+    return { apiVersion, kind, metadata: { ...of, name, namespace }, spec: podSpec };
   }
-  const selector = kind === 'Job' ? {} : { selector: { matchLabels: { app: name } } };
-  const apiVersion = kind === 'Job' ? 'batch/v1' : 'apps/v1';
-  return { apiVersion, kind, metadata, spec: { ...selector, ...spec, template: template(name, shape) } };
+  if (kind === 'CronJob')
+    return { apiVersion, kind, metadata, spec: { ...spec, jobTemplate: { spec: { template: pods } } } };
+  return { apiVersion, kind, metadata, spec: { ...selectorOf(kind, name), ...spec, template: pods } };
+}
+
+function selectorOf(kind: Made['kind'], app: string): Fields {
+  if (kind === 'Job') return {};
+  return { selector: kind === 'ReplicationController' ? { app } : { matchLabels: { app } } };
 }
 
 /** One that is divided by the room for its pods, which take nothing but a resource of their own. */
@@ -189,7 +214,8 @@ export async function makeWorkloads(host: Cluster, random: RandomScheduling): Pr
   });
   const labelled = (value: string): Shape => ({ cpu: cpu(), labels: { rule: value } });
   add('static', 'Deployment', 50, (index) => [labelled(`w${index % 3}`), some(5)]);
-  add('limits', 'Deployment', 25, () => [{ cpu: cpu() }, some(5)]);
+  add('limits', 'Deployment', 19, () => [{ cpu: cpu() }, some(5)]);
+  add('limits', 'ReplicationController', 6, () => [{ cpu: cpu() }, some(5)]);
   add('limits', 'StatefulSet', 12, () => [{ cpu: cpu() }, { ...some(3), ...ordered() }]);
   for (let index = 0; index < DIVIDED_BY_ROOM; index += 1) {
     const one = dividedByRoom(index, random.number(1, 6));
@@ -201,11 +227,15 @@ export async function makeWorkloads(host: Cluster, random: RandomScheduling): Pr
     index % 5 === 0 ? [{ cpu: '0' }, { replicas: random.number(3, 5) }] : [{ cpu: cpu() }, some(5)],
   );
   add('tiers', 'StatefulSet', 12, () => [{ cpu: cpu() }, { ...some(3), ...ordered() }]);
-  add('burst', 'Deployment', 25, () => [{ cpu: cpu() }, some(3)]);
+  add('burst', 'Deployment', 21, () => [{ cpu: cpu() }, some(3)]);
   add('burst', 'Pod', 20, () => [{ cpu: cpu() }, {}]);
   add('burst', 'Job', 15, () => [
     { cpu: cpu(), spec: { restartPolicy: 'Never' } },
     { parallelism: 2, completions: 4 },
+  ]);
+  add('burst', 'CronJob', 4, () => [
+    { cpu: cpu(), spec: { restartPolicy: 'Never' } },
+    { schedule: '*/3 * * * *', concurrencyPolicy: 'Forbid' },
   ]);
   const gpu = { resources: { [GPU.key]: '1' }, tolerations: [tolerate(GPU)] };
   add('gpu', 'Deployment', 12, (index) => [
@@ -224,7 +254,13 @@ export async function makeWorkloads(host: Cluster, random: RandomScheduling): Pr
     index % 4 === 0 ? { cpu: '10m', tolerations: [{ operator: 'Exists' }] } : { cpu: '10m' },
     {},
   ]);
-  add('core', 'Deployment', 8, () => [{ cpu: '3', spec: prioritised('high') }, { replicas: 0 }]);
+  // In the member more than two of its plain nodes hold beside anything else: others have to make way there.
+  add('core', 'Deployment', 8, (index) => [
+    index % 2 === 0
+      ? { cpu: '3', spec: prioritised('high'), labels: { rule: 'local' } }
+      : { cpu: '5', spec: prioritised('high'), labels: { rule: CORE_MEMBER } },
+    { replicas: 0 },
+  ]);
   add('scaled', 'Deployment', 4, () => [{ cpu: '200m' }, { replicas: 1 }]);
   const queue = made.map((one, index) => [pathOf(one).replace(/\/[^/]+$/, ''), objects[index]] as const).values();
   const worker = async (): Promise<void> => {

@@ -13,6 +13,7 @@ import type { HostView } from '../host-view.ts';
 import type { CapacityOf } from '../member-fit.ts';
 import type { PlacementQuestions } from '../placement-questions.ts';
 import type { HeldRooms } from '../held-rooms.ts';
+import { whenRulesKnown } from '../unread-owner.ts';
 
 export interface GangPlacerOptions {
   view: HostView;
@@ -62,8 +63,8 @@ export class GangPlacer {
     const until = monotonic() + LOOK_MS;
     const [first] = pods;
     if (first === undefined || !view.hasSynced) return { why: 'the caches are not complete yet' };
-    const missing = await view.owners.whenKnown(first);
-    if (missing !== undefined) return { why: `its owner ${missing.kind} ${missing.name} is not known yet` };
+    const unknown = await whenRulesKnown(first, view);
+    if (unknown !== undefined) return { why: unknown };
     // What they hold from an earlier look is not in their way.
     this.release(pods);
     const breath = new Breath();

@@ -11,6 +11,7 @@ import type { Rules } from '../../placement/policy-selection.ts';
 import { withMore } from '../../placement/workload.ts';
 import type { HostView } from '../host-view.ts';
 import type { PlacementQuestions } from '../placement-questions.ts';
+import { whenRulesKnown, whyRulesNotYet } from '../unread-owner.ts';
 
 export interface GangRefusalOptions {
   readonly view: HostView;
@@ -59,8 +60,8 @@ export class GangRefusal {
     breathe: () => Promise<void>,
   ): Promise<string | undefined> {
     for (const pod of pods) {
-      const missing = await this.#o.view.owners.whenKnown(pod);
-      if (missing !== undefined) return `its owner ${missing.kind} ${missing.name} is not known yet`;
+      const unknown = await whenRulesKnown(pod, this.#o.view);
+      if (unknown !== undefined) return unknown;
       const why = this.#whyNot(pod, (counts.get(groupOf(pod)) ?? 1) - 1, cluster);
       if (why !== undefined) return pods.length === 1 ? why : `pod ${pod.metadata.name}: ${why}`;
       await breathe();
@@ -70,7 +71,7 @@ export class GangRefusal {
 
   /** The same of one pod whose gang has its place there, from what is known at this moment. */
   whyNotGiven(pod: Pod, cluster: string): string | undefined {
-    return this.#o.view.owners.isKnown(pod) ? this.#whyNot(pod, 0, cluster) : 'its owners are not known yet';
+    return whyRulesNotYet(pod, this.#o.view) ?? this.#whyNot(pod, 0, cluster);
   }
 
   /** Equal for pods that rules cannot tell from each other: those without a controller count each by itself, so all in the same way. */
