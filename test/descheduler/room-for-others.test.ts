@@ -150,6 +150,21 @@ describe('a quota leaves a ReplicaSet no room beside pods that wait in a lost me
     expect([first, ...times.map((time) => at.filter((one) => one === time).length)]).toEqual([300, 1, 1, 2, 4]);
   });
 
+  test('and its Deployment has strategy Recreate by now: they go all the same, and the host is not asked before', async () => {
+    await start(4, 4);
+    room.editDeployment('web', { spec: { strategy: { type: 'Recreate' } } });
+    const { placed } = room.process;
+    const surging = (pod: Pod): unknown => placed.surgingSetOf(asOwned(pod));
+    await room.seen('the strategy', () => releases.of(ownerKeyOf(set)).every((pod) => surging(pod) === undefined));
+    const before = room.api.seen.length;
+    await watch(295);
+    expect(room.api.seen.slice(before)).toEqual([]);
+    const at = await watch(900, async (evicted) => {
+      if (evicted > 0) await room.run(set, { west: evicted });
+    });
+    expect([at.length, at[0]]).toEqual([4, 0]);
+  });
+
   test('and there is no place, or fewer than all: the host is not asked about each all the time', async () => {
     await start(50, 0);
     await watch(300);
