@@ -276,6 +276,18 @@ describe('a quota leaves a ReplicaSet no room beside pods that wait in a lost me
     expect([room.evictions(), room.told('OriginalKept')]).toEqual([[], [expect.stringContaining(back)]]);
   });
 
+  test('and the host takes a second to refuse that another one is given back: they have their turns all the same', async () => {
+    const back = await oneIsBack();
+    staying = [back];
+    room.api.fault = ({ method, path }) => {
+      if (method !== 'PATCH' || !path.endsWith(`/pods/${back}`)) return undefined;
+      room.now += 1_200;
+      return DENIED_BY_WEBHOOK;
+    };
+    await watch(60);
+    expect(room.evictions()).toEqual([expect.not.stringMatching(new RegExp(`^${back}$`))]);
+  });
+
   test('one that is kept by what is said of it alone keeps no other one', async () => {
     await start(2, 100);
     const [first] = releases.of(ownerKeyOf(set));
