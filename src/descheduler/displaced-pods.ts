@@ -60,7 +60,7 @@ export class DisplacedPods {
     const found = await displacedPod(pods, this.#o, (strategy) => after.has(strategy), signal);
     const now = monotonic();
     const known = this.#seen.get(workloadKey);
-    if (found === undefined || found === 'unread') {
+    if (found === undefined || found === 'unread' || 'unknown' in found) {
       this.#seen.delete(workloadKey);
       return { requeueAfterMs: LOOK_MS };
     }
@@ -84,7 +84,8 @@ export class DisplacedPods {
     if (placed.member(from)?.silent !== undefined) return 'notWanted';
     const { workload, replicas, failover } = placed.rulesOf(live);
     const better = placed.betterPlace(live, from, (one) => one === strategy);
-    if (!displacedAfterMs(failover).has(strategy) || better?.strategy !== strategy) return 'notWanted';
+    if (better === undefined || 'unknown' in better) return 'notWanted';
+    if (!displacedAfterMs(failover).has(strategy) || better.strategy !== strategy) return 'notWanted';
     const own = whyNotMovedAtWill(live);
     if (own !== undefined) return { why: own };
     const there = placed.ofWorkload(ownerKeyOf(workload)).filter(isActive);

@@ -42,6 +42,8 @@ export class EndTries {
   readonly #o: EndTriesOptions;
   /** By key of a ReplicaSet, UIDs of pods that had no turn at its last look, those first that are to be the first. */
   readonly #left = new Map<string, readonly string[]>();
+  /** By key of a ReplicaSet whose last turn was left, UIDs of pods that have had theirs since. */
+  readonly #hadBeforeLast = new Map<string, ReadonlySet<string>>();
   /** By key of a ReplicaSet, until when nothing of it is tried (monotonic ms). */
   readonly #restsUntil = new Map<string, number>();
   /** By UID of a pod that the host did not let go, when that was (monotonic ms). */
@@ -59,8 +61,8 @@ export class EndTries {
   }
 
   /**
-   * One after the other, those first that had no turn at the last look, as long as what was judged a moment ago counts. @returns whether some are left, for which
-   * to judge anew at once
+   * One after the other, those first that had no turn at the last look, as long as what was judged a moment ago counts. While the last turn is left none has a second
+   * one before it. @returns whether some are left, for which to judge anew at once
    */
   async take(setKey: string, turns: readonly Turn[], signal: AbortSignal): Promise<boolean> {
     const judgedAt = this.#o.monotonic();
@@ -73,9 +75,17 @@ export class EndTries {
         : pods.reduce((first, pod) => Math.min(first, before.get(uidOf(pod)) ?? Infinity), before.size);
     const rests = (pod: Pod): boolean =>
       before.size > 0 && judgedAt - (this.#refusedAt.get(uidOf(pod)) ?? -Infinity) < REFUSED_MS;
-    const due = turns.filter(({ pods, isLast }) => isLast === true || !pods.every(rests));
+    const had = new Set(this.#hadBeforeLast.get(setKey));
+    const waits = (pod: Pod): boolean => rests(pod) || had.has(uidOf(pod));
+    const due = turns.filter(({ pods, isLast }) => isLast === true || !pods.every(waits));
     const left = due.toSorted((a, b) => place(a) - place(b));
-    while (left.length > 0 && judgement.goesOn()) await left.shift()?.take(judgement);
+    while (left.length > 0 && judgement.goesOn()) {
+      const turn = left.shift();
+      await turn?.take(judgement);
+      for (const pod of turn?.pods ?? []) had.add(uidOf(pod));
+    }
+    if (left.at(-1)?.isLast === true) this.#hadBeforeLast.set(setKey, had);
+    else this.#hadBeforeLast.delete(setKey);
     this.#left.set(
       setKey,
       left.flatMap(({ pods }) => pods.map(uidOf)),
@@ -141,6 +151,7 @@ export class EndTries {
   /** None of the ReplicaSet's pods is released. */
   forget(setKey: string): void {
     this.#left.delete(setKey);
+    this.#hadBeforeLast.delete(setKey);
     this.#restsUntil.delete(setKey);
   }
 }

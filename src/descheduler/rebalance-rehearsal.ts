@@ -12,6 +12,8 @@ export interface Rehearsal {
   readonly hasMore: boolean;
   /** Not all of its pods could be read, so that there may be more. */
   readonly isUnread: boolean;
+  /** Why there may be more all the same, in words: of a pod it is not known where it would go. */
+  readonly unknown: string | undefined;
   /** What would hold them now, in words. */
   readonly held: readonly string[];
 }
@@ -42,10 +44,11 @@ export async function rehearse(
   let left = pods;
   for (;;) {
     const found = await displacedPod(left, { placed: supposing, mover }, () => true, signal);
-    const isDone = found === undefined || found === 'unread';
+    const isDone = found === undefined || found === 'unread' || 'unknown' in found;
     if (isDone || moves.length === most) {
       const whys = [...new Set([...held.values()].filter((why) => why !== undefined))];
-      return { moves, hasMore: !isDone, isUnread: found === 'unread', held: whys };
+      const unknown = isDone && found !== undefined && found !== 'unread' ? found.unknown : undefined;
+      return { moves, hasMore: !isDone, isUnread: found === 'unread', unknown, held: whys };
     }
     const { pod, from, better } = found;
     const { cluster: to, strategy, why } = better;

@@ -33,11 +33,13 @@ export function rehearsalInWords({
   moves,
   hasMore,
   isUnread,
+  unknown,
   held,
 }: Rehearsal): Pick<ObservedWorkload, 'moves' | 'message'> {
   const parts = [
     ...(hasMore ? ['more pods than these would be moved'] : []),
     ...(isUnread ? ['not all of its pods can be read now, so there may be more'] : []),
+    ...(unknown === undefined ? [] : [`there may be more, as ${unknown}`]),
     ...held.map((why) => `now they would wait: ${why}`),
   ];
   return { moves: [...moves], ...(parts.length === 0 ? {} : { message: parts.join('; ') }) };

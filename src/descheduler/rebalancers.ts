@@ -12,6 +12,7 @@ import type { Informer } from '../kube/informer.ts';
 import { jsonEqual } from '../kube/json-equal.ts';
 import type { HandlerResult } from '../kube/workqueue.ts';
 import { ownerKeyOf } from '../kube/owner-references.ts';
+import type { PlaceUnknown } from '../placement/better-place.ts';
 import type { PlacedPods } from '../placement/placed-pods.ts';
 import { rebalanceMove } from './displaced.ts';
 import { displacedPod } from './displaced-pod.ts';
@@ -148,6 +149,12 @@ export class Rebalancers {
     signal: AbortSignal,
   ): Promise<Found> {
     const { host, placed, mover, monotonic } = this.#o;
+    // What was written since may say otherwise, and a result is for good.
+    const { problem } = placed;
+    if (problem !== undefined) {
+      const message = `the host cannot be followed now (${problem})`;
+      return { reason: 'Progressing', message, waitsFor: message, rests: true };
+    }
     const workload = placed.workloadNamed(reference);
     if (workload === undefined) {
       return { result: 'Failed', reason: 'ReferencedWorkloadNotFound', message: NO_SUCH_WORKLOAD };
@@ -168,6 +175,7 @@ export class Rebalancers {
     const found = await displacedPod(pods, this.#o, () => true, signal);
     if (found === undefined) return { result: 'Successful', reason: 'Rebalanced' };
     if (found === 'unread') return { reason: 'Progressing', message: UNREAD };
+    if ('unknown' in found) return notKnown(found);
     const notFollowed = this.#whyNotFollowed();
     if (notFollowed !== undefined)
       return { reason: 'Progressing', waitsFor: `not moved now: ${notFollowed}`, rests: true };
@@ -218,6 +226,7 @@ export class Rebalancers {
       const waitsFor = 'its pods cannot be read now, or what the host shows of them may be old';
       return { reason: 'Progressing', message: UNREAD, waitsFor };
     }
+    if (found.moves.length === 0 && found.unknown !== undefined) return notKnown({ unknown: found.unknown });
     if (found.moves.length === 0) return { result: 'Successful', reason: 'Rebalanced' };
     const held = this.#areAllWell(pods) ? found.held : [NOT_WELL, ...found.held];
     return { result: 'Successful', reason: 'DryRun', ...rehearsalInWords({ ...found, held }) };
@@ -239,7 +248,8 @@ export class Rebalancers {
     if (placed.clusterOf(live.spec.nodeName ?? '') !== from || isFinished(live)) return 'notWanted';
     const notFollowed = this.#whyNotFollowed();
     if (notFollowed !== undefined) return { why: notFollowed, ofWorkload: true };
-    if (placed.member(from)?.silent !== undefined || placed.betterPlace(live, from) === undefined) return 'notWanted';
+    const better = placed.betterPlace(live, from);
+    if (placed.member(from)?.silent !== undefined || better === undefined || 'unknown' in better) return 'notWanted';
     const own = heldByItself(live);
     if (own !== undefined) return own;
     // One is on its way, or does not run well: it will be looked at again.
@@ -267,6 +277,12 @@ export class Rebalancers {
     sights.set(index, sight);
     return sight;
   }
+}
+
+/** Whether its pods are where they would go. */
+function notKnown({ unknown }: PlaceUnknown): Found {
+  const message = `it is not known where its pods would go: ${unknown}`;
+  return { reason: 'Progressing', message, waitsFor: message };
 }
 
 /** Of Jobs, too: somebody named this one. */

@@ -7,6 +7,7 @@ import { controllerOf, ownerKeyOf } from '../kube/owner-references.ts';
 import { PODS, REPLICA_SETS } from '../kube/resource.ts';
 import { evict, get, patch } from '../kube/verbs.ts';
 import type { HandlerResult } from '../kube/workqueue.ts';
+import { replicasOf } from '../placement/owner-chain.ts';
 import type { PlacedPods } from '../placement/placed-pods.ts';
 import { EndTries, type Judgement, type Turn } from './end-tries.ts';
 import { evictionRefusal, mayBeDone } from './eviction-refusal.ts';
@@ -34,7 +35,7 @@ export interface ReleasedPodsOptions
   extends ReleaseReportOptions, HealedPodsOptions, Omit<ReleaseJudgeOptions, 'room'> {
   placed: HealedPodsOptions['placed'] &
     ReleaseJudgeOptions['placed'] &
-    Pick<PlacedPods, 'problem' | 'surgingSetOf' | 'whyNotElsewhere'>;
+    Pick<PlacedPods, 'problem' | 'workloadByKey' | 'whyNotElsewhere'>;
   releases: Pick<Releases, 'has' | 'unadopted' | 'forget'> & ReleaseJudgeOptions['releases'];
   underWay: Pick<MovesUnderWay, 'sent' | 'moving'>;
   /** Its release is not to be tried again for so long, in ms. */
@@ -131,9 +132,10 @@ export class ReleasedPods {
       this.#judge.forgetTimes(setKey);
       return [];
     }
-    const known = placed.surgingSetOf(asOwned(first));
-    const cached =
-      known === undefined ? undefined : { replicas: known.replicas, ready: undefined, available: undefined };
+    // Whatever strategy its Deployment has by now: these pods are out of it, and others come in their places.
+    const known = placed.workloadByKey(setKey);
+    const replicas = known && replicasOf(known);
+    const cached = replicas === undefined ? undefined : { replicas, ready: undefined, available: undefined };
     const { steps } = this.#judge.steps(setKey, cached);
     for (const step of steps) {
       if (step.kind !== 'wait') continue;

@@ -13,6 +13,11 @@ export interface BetterPlace {
   readonly why: string;
 }
 
+/** It is not known whether there is a better one, and why, in words. */
+export interface PlaceUnknown {
+  readonly unknown: string;
+}
+
 /** What an edit of policies, or of the labels of clusters, leaves behind. That a cluster is tainted, full or avoided is for pods that come. */
 const NOT_CHOSEN: ReadonlySet<RefusalReason> = new Set(['NotSelected', 'OtherGroup', 'NoShare']);
 /** The cluster has more pods than it is to have. */

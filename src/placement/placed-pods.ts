@@ -4,7 +4,7 @@ import type { Pod } from '../kube/core-v1.ts';
 import type { Taint, Toleration } from '../kube/taints.ts';
 import type { Avoided, RefusedThere } from './avoided.ts';
 import type { TypedObject } from './owner-chain.ts';
-import type { BetterPlace, Displacement } from './better-place.ts';
+import type { BetterPlace, Displacement, PlaceUnknown } from './better-place.ts';
 import type { MemberReachability } from './lost-members.ts';
 import type { Migrating } from './migrating.ts';
 import type { Moves } from './moves.ts';
@@ -158,7 +158,7 @@ export interface PlacedPods {
     from: string,
     counts?: (reason: Displacement) => boolean,
     after?: readonly SupposedMove[],
-  ): BetterPlace | undefined;
+  ): BetterPlace | PlaceUnknown | undefined;
   /** What people want migrated, by namespace and name. */
   migration(key: string): WorkloadMigration | undefined;
   /** Why that cannot be followed now, so that one may be deleted or edited by now; undefined while all is well. {@link problem} is apart from that. */

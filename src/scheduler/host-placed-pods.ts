@@ -1,3 +1,4 @@
+import { clusterInWords } from '../api/cluster.ts';
 import { LOCAL } from '../api/cluster-tiers.ts';
 import { TEMPLATE_HASH } from '../api/released.ts';
 import type { WorkloadMigration } from '../api/workload-migration.ts';
@@ -9,7 +10,7 @@ import { pause } from '../kube/timers.ts';
 import { avoid } from '../placement/avoided.ts';
 import type { Avoided, RefusedThere } from '../placement/avoided.ts';
 import { betterPlace } from '../placement/better-place.ts';
-import type { BetterPlace, Displacement } from '../placement/better-place.ts';
+import type { BetterPlace, Displacement, PlaceUnknown } from '../placement/better-place.ts';
 import type { Migrating } from '../placement/migrating.ts';
 import type { Rules } from '../placement/policy-selection.ts';
 import { storedMoves } from '../placement/moves.ts';
@@ -280,16 +281,20 @@ export class HostPlacedPods implements PlacedPods {
     from: string,
     counts?: (reason: Displacement) => boolean,
     after: readonly SupposedMove[] = [],
-  ): BetterPlace | undefined {
+  ): BetterPlace | PlaceUnknown | undefined {
     const { view } = this.#o;
     const next = nextPod(live, view);
-    if ('unknown' in next) return undefined;
+    if ('unknown' in next) return next;
     const { chain, chosen } = view.selectionOf(next);
     if (chosen === undefined) return undefined;
     const successor = { next, formerUid: live.metadata.uid ?? '', chain, rules: chosen };
     const { facts, decision } = askAboutSuccessor(this.#o, successor, { after });
     const found = betterPlace(facts, decision, from, counts);
-    return found !== undefined && hasRoom(facts.rooms.get(found.cluster)?.fits) ? found : undefined;
+    if (found === undefined) return undefined;
+    const fits = facts.rooms.get(found.cluster)?.fits;
+    if (fits === undefined)
+      return { unknown: `it is not known whether there is room in ${clusterInWords(found.cluster)}` };
+    return hasRoom(fits) ? found : undefined;
   }
 
   /** Where it may go by itself. */

@@ -35,6 +35,16 @@ test('that of several pods together comes after all others, also where these had
   expect(done).toEqual(['c', 'd', 'a+b']);
 });
 
+test('that of several pods together has its turn before any other one has a second one, however long each takes', async () => {
+  const due = (): Turn[] => [turn(['a'], 2_000), turn(['b'], 2_000), turn(['c', 'd'], 2_000, { isLast: true })];
+  for (let look = 0; look < 6; look += 1) {
+    await tries.take(SET, due(), signal);
+    // As long as pods rest that the host was slow about.
+    now += 40_000;
+  }
+  expect(done).toEqual(['a', 'b', 'c+d', 'a', 'b', 'c+d']);
+});
+
 test('nothing is to be judged anew at once when all had their turns, however long that took', async () => {
   expect(await tries.take(SET, [turn(['a'], 60_000)], signal)).toBe(false);
 });

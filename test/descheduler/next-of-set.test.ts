@@ -114,6 +114,14 @@ test('a pod stays in whose place one of an older revision comes, which nobody kn
   );
 });
 
+test('nobody says that a pod is where it would go in whose place one comes that nobody knows', async () => {
+  const strategy = { type: 'RollingUpdate', rollingUpdate: { partition: 5 } };
+  await run('1', '1', { strategy, revision: 'db-2', status: { ...REVISIONS, updatedReplicas: 2 } });
+  const [pod] = room.process.view.podsOn('east') as [Pod];
+  const better = room.process.placed.betterPlace(pod, 'east');
+  expect(better).toEqual({ unknown: expect.stringContaining('it is not known what that asks for') as string });
+});
+
 test('a pod stays while the controller has not seen the last edit of its set', async () => {
   await run('1', '1', { status: { ...REVISIONS, observedGeneration: 0 } });
   expect(await drain()).toEqual([]);

@@ -44,6 +44,8 @@ let stopped: string | undefined;
 let problem: string | undefined;
 /** Why nothing at all is moved. */
 let hostProblem: string | undefined;
+/** Why it is not known where a pod would go. */
+let unknown: string | undefined;
 let seen: () => WorkloadRebalancer | undefined;
 /** What keeps the pod that is to move. */
 let why: string | undefined;
@@ -66,7 +68,7 @@ beforeEach(async () => {
   ending = 0;
   [isKnown, isReadable, asked, beforeMove] = [true, true, 0, () => undefined];
   [stopped, why, tooOften, problem] = [undefined, undefined, undefined, undefined];
-  hostProblem = undefined;
+  [hostProblem, unknown] = [undefined, undefined];
   allDry = false;
   seen = stored;
   fleet = new Fleet({
@@ -90,6 +92,7 @@ beforeEach(async () => {
       rulesOf: () => ({ workload, replicas: 3, failover: undefined, clusterTolerations: [] }),
       clusterOf: (nodeName) => nodeName,
       betterPlace: (_pod, from, _counts, after = []) => {
+        if (unknown !== undefined) return { unknown };
         const facts = fleet.facts();
         const all = podsAfter(facts.workload.pods, after, () => fleet.revision);
         const workload = { ...facts.workload, pods: withoutOne(all, fleet.revision, from) };
@@ -350,6 +353,39 @@ test('while nothing is moved, as the host cannot be followed, it gives nothing u
   }
   expect(said()).toEqual(['- Progressing']);
 });
+
+test.each([false, true])('while the host cannot be followed nothing has a result (dry run: %s)', async (dryRun) => {
+  fleet.pods = fleet.pods.map((pod) => ({ ...pod, cluster: 'home' }));
+  ask({ dryRun }, 'gone');
+  hostProblem = 'placementpolicies cannot be read';
+  for (const ms of [0, 5_000, 600_000]) {
+    now += ms;
+    await look();
+  }
+  expect(said()).toEqual(['- Progressing', '- Progressing']);
+  expect(stored()?.status?.observedWorkloads?.[0]?.message).toContain(hostProblem);
+  hostProblem = undefined;
+  await look();
+  now += 5_000;
+  await look();
+  expect(said()).toEqual(['Successful Rebalanced', 'Failed ReferencedWorkloadNotFound']);
+});
+
+test.each([false, true])(
+  'where it is not known where pods would go it says so, and is no success (dry run: %s)',
+  async (dryRun) => {
+    const message = (): string | undefined => stored()?.status?.observedWorkloads?.[0]?.message;
+    ask({ dryRun });
+    unknown = 'the pod that comes in its place is of revision db-1, and it is not known what that asks for';
+    await look();
+    now += 60_000;
+    await look();
+    expect([moved, said(), message()]).toEqual([[], ['- Progressing'], expect.stringContaining(unknown)]);
+    now += 600_000;
+    await look();
+    expect([said(), message()]).toEqual([['Failed PodsStay'], expect.stringContaining(unknown)]);
+  },
+);
 
 test('while the limit of moves within an hour holds its pods it gives nothing up; the ten minutes begin anew', async () => {
   const message = (): string | undefined => stored()?.status?.observedWorkloads?.[0]?.message;

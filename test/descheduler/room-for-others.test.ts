@@ -150,6 +150,21 @@ describe('a quota leaves a ReplicaSet no room beside pods that wait in a lost me
     expect([first, ...times.map((time) => at.filter((one) => one === time).length)]).toEqual([300, 1, 1, 2, 4]);
   });
 
+  test('and its Deployment has strategy Recreate by now: they go all the same, and the host is not asked before', async () => {
+    await start(4, 4);
+    room.editDeployment('web', { spec: { strategy: { type: 'Recreate' } } });
+    const { placed } = room.process;
+    const surging = (pod: Pod): unknown => placed.surgingSetOf(asOwned(pod));
+    await room.seen('the strategy', () => releases.of(ownerKeyOf(set)).every((pod) => surging(pod) === undefined));
+    const before = room.api.seen.length;
+    await watch(295);
+    expect(room.api.seen.slice(before)).toEqual([]);
+    const at = await watch(900, async (evicted) => {
+      if (evicted > 0) await room.run(set, { west: evicted });
+    });
+    expect([at.length, at[0]]).toEqual([4, 0]);
+  });
+
   test('and there is no place, or fewer than all: the host is not asked about each all the time', async () => {
     await start(50, 0);
     await watch(300);
@@ -259,6 +274,18 @@ describe('a quota leaves a ReplicaSet no room beside pods that wait in a lost me
     const back = await oneIsBack();
     await watch(0);
     expect([room.evictions(), room.told('OriginalKept')]).toEqual([[], [expect.stringContaining(back)]]);
+  });
+
+  test('and the host takes a second to refuse that another one is given back: they have their turns all the same', async () => {
+    const back = await oneIsBack();
+    staying = [back];
+    room.api.fault = ({ method, path }) => {
+      if (method !== 'PATCH' || !path.endsWith(`/pods/${back}`)) return undefined;
+      room.now += 1_200;
+      return DENIED_BY_WEBHOOK;
+    };
+    await watch(60);
+    expect(room.evictions()).toEqual([expect.not.stringMatching(new RegExp(`^${back}$`))]);
   });
 
   test('one that is kept by what is said of it alone keeps no other one', async () => {
