@@ -22,6 +22,15 @@ export interface Turn {
 
 /** Spillway where pods come without tolerations for outages, and it gives them some. */
 export const GIVES_TOLERATIONS = 'spillway that gives tolerations';
+/** Spillway where pods must not run twice, so that it writes down that it makes them before it does. */
+export const WRITES_AHEAD = 'spillway that writes ahead';
+
+/** From a pod's create to its copy in the member while nothing else goes on, in seconds. */
+export interface SingleStarts {
+  readonly pods: number;
+  readonly plain: Spread;
+  readonly ahead: Spread;
+}
 
 const MB = 2 ** 20;
 /** The size that the goals for CPU and memory speak of. */
@@ -31,10 +40,15 @@ const GOAL_CPU_RATIO = 4;
 /** The size that the goal for deletion speaks of. */
 const GOAL_DELETED = 1000;
 
+/** What it may take to write ahead: of the CPU of the same burst, and at the start of a pod while nothing else goes on. */
+const GOAL_AHEAD_CPU_RATIO = 1.5;
+const GOAL_AHEAD_SECONDS = 0.02;
+
 /** What all turns of a run come to: medians of each program at each size, and the two programs against each other. */
 export function compareBursts(
   turns: readonly Turn[],
   setting: { nodes: number; inFlight: number; rounds: number },
+  starts?: SingleStarts,
 ): SuiteReport {
   const measurements: Measurement[] = [];
   for (const pods of new Set(turns.map((turn) => turn.pods))) {
@@ -42,8 +56,10 @@ export function compareBursts(
     measurements.push(
       ...compareAt(pods, of('floor'), of('spillway')),
       ...tolerationCost(pods, of('spillway'), of(GIVES_TOLERATIONS)),
+      ...writeAheadCost(pods, of('spillway'), of(WRITES_AHEAD)),
     );
   }
+  if (starts !== undefined) measurements.push(...startsOf(starts));
   const notes = [
     `Medians of ${setting.rounds} turns of each program at the first size, one less at each further one, taken in alternation ` +
       `on the same host and member; every turn ` +
@@ -53,6 +69,8 @@ export function compareBursts(
       `machine during the creations (median; worst ${percent(Math.max(...turns.map((turn) => turn.othersShare)))}).`,
     'Pods come with tolerations for the time when nobody serves their node, as admission gives them; what it takes to give them ' +
       'some has figures of its own.',
+    'They say restartPolicy Always, as those of Deployments: nothing is written down before they are made. What that takes for pods ' +
+      'that must not run twice has figures of its own, in a burst of pods that say Never and for pods one after the other.',
     'The floor driver makes only the necessary API calls (create, one status patch, two deletes per pod) over plain undici.',
     ...requestTable(turns),
   ];
@@ -131,6 +149,35 @@ function tolerationCost(pods: number, having: readonly Turn[], without: readonly
   return [
     measured(name('patch pods per pod at the host'), patches, 'calls', 'lower', 1),
     measured(name('CPU against pods that come with them'), cpu, 'ratio', 'lower'),
+  ];
+}
+
+/** What it costs to write down that pods are to be made before they are, against pods that may run twice. */
+function writeAheadCost(pods: number, plain: readonly Turn[], ahead: readonly Turn[]): Measurement[] {
+  if (plain.length === 0 || ahead.length === 0) return [];
+  const name = (text: string): string => `burst ${pods}, written ahead: ${text}`;
+  const patches = median(ahead.map(({ hostRequests }) => (hostRequests.get('patch pods/status') ?? 0) / pods));
+  const cpu = median(ahead.map(cpuSeconds)) / median(plain.map(cpuSeconds));
+  const starts = (['toMember', 'toRunning'] as const).flatMap((what) =>
+    (['p50', 'p99'] as const).map((part) => {
+      const words = what === 'toMember' ? 'create to copy in member' : 'create to Running';
+      const seconds = median(ahead.map(({ create }) => create[what][part]));
+      return measured(name(`${words} ${part}`), seconds, 's', 'lower');
+    }),
+  );
+  return [
+    measured(name('patch pods/status per pod at the host'), patches, 'calls', 'lower', 2),
+    ...starts,
+    measured(name('CPU against pods that may run twice'), cpu, 'ratio', 'lower', GOAL_AHEAD_CPU_RATIO),
+  ];
+}
+
+function startsOf({ pods, plain, ahead }: SingleStarts): Measurement[] {
+  const name = (text: string): string => `${pods} pods one after the other: create to copy in member p50, ${text}`;
+  return [
+    measured(name('of those that may run twice'), plain.p50, 's', 'lower'),
+    measured(name('written ahead'), ahead.p50, 's', 'lower'),
+    measured(name('later where written ahead'), ahead.p50 - plain.p50, 's', 'lower', GOAL_AHEAD_SECONDS),
   ];
 }
 

@@ -4,11 +4,13 @@ import type { Say } from '../hack/progress.ts';
 import { Workspace } from '../hack/workspace.ts';
 import { AuditTally, type RequestCounts } from './audit-tally.ts';
 import { makeNamespace } from './bench-namespace.ts';
-import { compareBursts, GIVES_TOLERATIONS, type Turn } from './burst-figures.ts';
+import { compareBursts, GIVES_TOLERATIONS, type Turn, WRITES_AHEAD } from './burst-figures.ts';
 import { Disturbance } from './disturbance.ts';
 import { FloorProgram, SpillwayProgram, type DrivenProgram } from './driven-program.ts';
+import type { Load } from './load-driver.ts';
 import { LoadProcess } from './load-process.ts';
 import type { SuiteReport } from './measurement.ts';
+import { startSingly } from './single-starts.ts';
 import { whenIdle } from './when-idle.ts';
 
 export interface BurstOptions {
@@ -51,7 +53,8 @@ export async function burst(options: BurstOptions): Promise<SuiteReport> {
     if (!options.floorOnly) await spillway.install();
     const programs: DrivenProgram[] = options.floorOnly ? [floor] : [floor, spillway];
 
-    const stage: Stage = { host, member, kwok, hostAudit, memberAudit, say, outageTolerations: true };
+    const usual = { outageTolerations: true, restartPolicy: 'Always' } as const;
+    const stage: Stage = { host, member, kwok, hostAudit, memberAudit, say, kind: usual };
     say('a small burst first, so that the API servers are warm');
     await takeTurn(stage, floor, 50, 'warm-up');
     const turns: Turn[] = [];
@@ -66,8 +69,13 @@ export async function burst(options: BurstOptions): Promise<SuiteReport> {
     }
     const [first] = sizes;
     if (!options.floorOnly && first !== undefined) {
-      const turn = await takeTurn({ ...stage, outageTolerations: false }, spillway, first, `tolerations-${first}`);
-      turns.push({ ...turn, program: GIVES_TOLERATIONS });
+      const without = { ...stage, kind: { ...usual, outageTolerations: false } };
+      const given = await takeTurn(without, spillway, first, `tolerations-${first}`);
+      const once: Stage = { ...stage, kind: { ...usual, restartPolicy: 'Never' } };
+      const written = await takeTurn(once, spillway, first, `written-ahead-${first}`);
+      turns.push({ ...given, program: GIVES_TOLERATIONS }, { ...written, program: WRITES_AHEAD });
+      const starts = await startSingly({ host, member, program: spillway, say });
+      return compareBursts(turns, { nodes, inFlight: IN_FLIGHT, rounds }, starts);
     }
     return compareBursts(turns, { nodes, inFlight: IN_FLIGHT, rounds });
   } finally {
@@ -82,7 +90,7 @@ interface Stage {
   hostAudit: AuditTally;
   memberAudit: AuditTally;
   say: Say;
-  outageTolerations: boolean;
+  kind: Pick<Load, 'outageTolerations' | 'restartPolicy'>;
 }
 
 async function takeTurn(stage: Stage, program: DrivenProgram, pods: number, namespace: string): Promise<Turn> {
@@ -96,7 +104,7 @@ async function takeTurn(stage: Stage, program: DrivenProgram, pods: number, name
     node: program.node,
     pods,
     inFlight: IN_FLIGHT,
-    outageTolerations: stage.outageTolerations,
+    ...stage.kind,
   });
   // Requests up to the deletion; those of the measurement in between are left out.
   let half: Turn;

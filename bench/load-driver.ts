@@ -11,6 +11,8 @@ export type LoadCommand =
   | { do: 'watch'; load: Load }
   /** Creates all pods; answered once every one is Running in the host. */
   | { do: 'create' }
+  /** Creates all pods one after the other, each once the one before is Running in the host. */
+  | { do: 'create-singly' }
   /** Changes the status of so many pods in the member, one after the other; answered once the host shows the last. */
   | { do: 'lag'; changes: number }
   /** Deletes all pods with their normal grace; answered once they are gone from both clusters. */
@@ -27,11 +29,14 @@ export interface Load {
   inFlight: number;
   /** Pods come with tolerations for the time when nobody serves their node, as admission gives them; without, the manager does. */
   outageTolerations: boolean;
+  /** Of pods that say Never it is written down that they are to be made before they are. */
+  restartPolicy: 'Always' | 'Never';
 }
 
 export type LoadAnswer =
   | { done: 'watch' }
   | { done: 'create'; report: CreateReport }
+  | { done: 'create-singly'; report: CreateReport }
   | { done: 'lag'; report: Spread }
   | { done: 'delete'; report: DeleteReport };
 
@@ -133,12 +138,33 @@ class LoadDriver {
   async create(): Promise<CreateReport> {
     const began = performance.now();
     const allRunning = this.#until(this.#running);
-    await this.#each(async (name) => {
-      this.#createSent.set(name, performance.now());
-      await this.#host.change('POST', this.#path, loadPod(name, this.#load));
-    });
+    await this.#each((name) => this.#createOne(name));
     const created = (performance.now() - began) / 1000;
     await allRunning;
+    return this.#report(began, created);
+  }
+
+  /** What the start of a pod takes while nothing else goes on. */
+  async createSingly(): Promise<CreateReport> {
+    const began = performance.now();
+    for (const name of this.#names) {
+      const isRunning = new Promise<void>((resolve) => {
+        this.#check = () => {
+          if (this.#running.has(name) && this.#memberRunning.has(name)) resolve();
+        };
+      });
+      await this.#createOne(name);
+      await isRunning;
+    }
+    return this.#report(began, (performance.now() - began) / 1000);
+  }
+
+  async #createOne(name: string): Promise<void> {
+    this.#createSent.set(name, performance.now());
+    await this.#host.change('POST', this.#path, loadPod(name, this.#load));
+  }
+
+  #report(began: number, created: number): CreateReport {
     return {
       created,
       running: (Math.max(...this.#running.values()) - began) / 1000,
@@ -230,13 +256,14 @@ function spreadOf(seconds: readonly number[]): Spread {
 }
 
 /** What a Deployment's pod looks like on its way to the API server, bound already: no scheduler of the host is measured. */
-function loadPod(name: string, { node, outageTolerations }: Load): object {
+function loadPod(name: string, { node, outageTolerations, restartPolicy }: Load): object {
   return {
     apiVersion: 'v1',
     kind: 'Pod',
     metadata: { name, labels: { app: 'load', 'app.kubernetes.io/part-of': 'bench', 'pod-template-hash': '7d4b9c' } },
     spec: {
       nodeName: node,
+      restartPolicy,
       tolerations: [{ operator: 'Exists', effect: 'NoSchedule' }, ...(outageTolerations ? OUTAGE_TOLERATIONS : [])],
       containers: [
         {
@@ -266,6 +293,7 @@ async function obey(command: LoadCommand): Promise<LoadAnswer> {
   }
   if (driver === undefined) throw new Error('the first command must be watch');
   if (command.do === 'create') return { done: 'create', report: await driver.create() };
+  if (command.do === 'create-singly') return { done: 'create-singly', report: await driver.createSingly() };
   if (command.do === 'lag') return { done: 'lag', report: await driver.lag(command.changes) };
   return { done: 'delete', report: await driver.delete() };
 }

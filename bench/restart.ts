@@ -86,6 +86,7 @@ async function fill(host: Cluster, member: Cluster, program: SpillwayProgram, { 
     pods,
     inFlight: 16,
     outageTolerations: true,
+    restartPolicy: 'Always',
   });
   try {
     const { report } = await load.order({ do: 'create' }, 120_000 + pods * 100);

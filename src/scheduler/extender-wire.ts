@@ -1,4 +1,5 @@
 import type { Pod } from '../kube/core-v1.ts';
+import { misshapen, PODS } from '../kube/resource.ts';
 
 /**
  * What kube-scheduler sends to and takes from an extender (k8s.io/kube-scheduler/extender/v1): the names of the fields are
@@ -61,7 +62,7 @@ export class NotAQuestion extends Error {}
 export function parseExtenderArgs(body: unknown): ExtenderArgs {
   if (typeof body !== 'object' || body === null) throw new NotAQuestion('the body is not a JSON object');
   const { Pod: pod, NodeNames: names, Nodes: nodes } = body as Record<string, unknown>;
-  if (!isPod(pod)) throw new NotAQuestion('Pod is missing, or has no name, namespace, UID and containers');
+  checkPod(pod);
   if (!isNames(names)) {
     throw new NotAQuestion(
       nodes === undefined || nodes === null
@@ -76,7 +77,7 @@ export function parseExtenderArgs(body: unknown): ExtenderArgs {
 export function parsePreemptionArgs(body: unknown): PreemptionArgs {
   if (typeof body !== 'object' || body === null) throw new NotAQuestion('the body is not a JSON object');
   const { Pod: pod, NodeNameToMetaVictims: nodes, NodeNameToVictims: whole } = body as Record<string, unknown>;
-  if (!isPod(pod)) throw new NotAQuestion('Pod is missing, or has no name, namespace, UID and containers');
+  checkPod(pod);
   if (whole !== undefined && whole !== null) {
     throw new NotAQuestion('whole pods were sent; set nodeCacheCapable: true in the configuration of the extender');
   }
@@ -92,13 +93,16 @@ export function parsePreemptionArgs(body: unknown): PreemptionArgs {
   return { pod, victims };
 }
 
-function isPod(value: unknown): value is Pod {
-  if (typeof value !== 'object' || value === null) return false;
-  const { metadata, spec } = value as { metadata?: Record<string, unknown>; spec?: Record<string, unknown> };
-  const named = [metadata?.['name'], metadata?.['namespace'], metadata?.['uid']].every(
-    (text) => typeof text === 'string' && text !== '',
-  );
-  return named && Array.isArray(spec?.['containers']);
+/** All that is looked at in it is of the type that Kubernetes writes, as in the caches. */
+function checkPod(value: unknown): asserts value is Pod {
+  const { metadata } = (value ?? {}) as { metadata?: Record<string, unknown> | null };
+  const isNamed = ['name', 'namespace', 'uid'].every((field) => {
+    const text = metadata?.[field];
+    return typeof text === 'string' && text !== '';
+  });
+  if (!isNamed) throw new NotAQuestion('Pod is missing, or has no name, namespace and UID');
+  const problem = misshapen(PODS, value);
+  if (problem !== undefined) throw new NotAQuestion(`Pod: ${problem}`);
 }
 
 function isNames(value: unknown): value is readonly string[] {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { compareBursts, GIVES_TOLERATIONS, type Turn } from '../../bench/burst-figures.ts';
+import { compareBursts, GIVES_TOLERATIONS, type Turn, WRITES_AHEAD } from '../../bench/burst-figures.ts';
 
 const spread = { p50: 1, p99: 2 };
 
@@ -45,6 +45,24 @@ describe('compareBursts', () => {
     const name = 'burst 1000, tolerations given by the manager:';
     expect(find(turns, `${name} patch pods per pod at the host`)).toMatchObject({ value: 1, ok: true });
     expect(find(turns, `${name} CPU against pods that come with them`)?.value).toBe(1.5);
+    expect(find(turns, 'burst 1000: throughput against the floor driver')?.value).toBe(0.5);
+  });
+
+  it('tells apart what it costs to write ahead, in a burst and at the start of a pod', () => {
+    const hostRequests = new Map([['patch pods/status', 2100]]);
+    const create = { created: 1, running: 12, toRunning: spread, toMember: { p50: 3, p99: 4 }, lag: spread };
+    const ahead = turn(WRITES_AHEAD, 20, { cpuSeconds: 9, hostRequests, create });
+    const turns = [turn('floor', 5), turn('spillway', 10, { cpuSeconds: 6 }), ahead];
+    const starts = { pods: 60, plain: { p50: 0.02, p99: 1 }, ahead: { p50: 0.05, p99: 1 } };
+    const { measurements } = compareBursts(turns, setting, starts);
+    const named = (name: string) => measurements.find((one) => one.name === name);
+    const name = 'burst 1000, written ahead:';
+    expect(named(`${name} patch pods/status per pod at the host`)).toMatchObject({ value: 2.1, goal: 2, ok: false });
+    expect(named(`${name} create to copy in member p99`)?.value).toBe(4);
+    expect(named(`${name} CPU against pods that may run twice`)).toMatchObject({ value: 1.5, ok: true });
+    const single = '60 pods one after the other: create to copy in member p50,';
+    expect(named(`${single} later where written ahead`)).toMatchObject({ value: 0.03, goal: 0.02, ok: false });
+    expect(find(turns, `${single} written ahead`)).toBeUndefined();
     expect(find(turns, 'burst 1000: throughput against the floor driver')?.value).toBe(0.5);
   });
 

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { freePort } from '../../hack/addresses.ts';
 import { startCluster, type Cluster } from '../../hack/cluster.ts';
 import { Workspace } from '../../hack/workspace.ts';
 import { API_CASES } from '../fixtures/api-cases/all-cases.ts';
@@ -15,14 +16,21 @@ let count = 0;
 beforeAll(async () => {
   workspace = Workspace.create();
   const controllerManagerFlags = { controllers: CONTROLLERS };
-  const cluster: Cluster = await startCluster(workspace, { name: 'cases', controllerManagerFlags });
+  // Known here, so that a case can have it forget.
+  const etcd = `http://127.0.0.1:${String(await freePort())}`;
+  const cluster: Cluster = await startCluster(workspace, {
+    name: 'cases',
+    controllerManagerFlags,
+    etcdFlags: { 'listen-client-urls': etcd, 'advertise-client-urls': etcd },
+    apiServerFlags: { 'etcd-servers': etcd },
+  });
   expect(await cluster.kubectl(['apply', '-f', 'manifests/crds'])).toMatchObject({ code: 0 });
   expect(await cluster.kubectl(['wait', 'crd', '--all', '--for=condition=Established', '--timeout=60s'])).toMatchObject(
     {
       code: 0,
     },
   );
-  api = realServer(cluster);
+  api = realServer(cluster, etcd);
 });
 
 afterAll(async () => {

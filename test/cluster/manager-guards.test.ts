@@ -51,23 +51,23 @@ describe('what clusters export', () => {
   const imports = '/apis/multicluster.x-k8s.io/v1beta1/namespaces/default/serviceimports';
   const ours = { 'spillway.dev/host': 'h1' };
   const managed = { ...ours, 'endpointslice.kubernetes.io/managed-by': 'spillway.dev' };
-  const service = (name: string, labels: object, spec: object = {}) => ({
+  const service = (name: string, labels: object, spec: object = {}, metadata: object = {}) => ({
     apiVersion: 'v1',
     kind: 'Service',
-    metadata: { name, labels },
+    metadata: { name, labels, ...metadata },
     spec: { ports: [{ port: 80 }], ...spec },
   });
-  const slice = (name: string, of: string, labels: object) => ({
+  const slice = (name: string, of: string, labels: object, metadata: object = {}) => ({
     apiVersion: 'discovery.k8s.io/v1',
     kind: 'EndpointSlice',
-    metadata: { name, labels: { ...labels, 'kubernetes.io/service-name': of } },
+    metadata: { name, labels: { ...labels, 'kubernetes.io/service-name': of }, ...metadata },
     addressType: 'IPv4',
     endpoints: [],
   });
-  const serviceImport = (name: string, labels: object) => ({
+  const serviceImport = (name: string, labels: object, metadata: object = {}) => ({
     apiVersion: 'multicluster.x-k8s.io/v1beta1',
     kind: 'ServiceImport',
-    metadata: { name, labels },
+    metadata: { name, labels, ...metadata },
     spec: { type: 'Headless', ports: [] },
   });
 
@@ -107,6 +107,28 @@ describe('what clusters export', () => {
     ['a ServiceImport without the label', imports, serviceImport('y', {})],
   ])('does not allow %s', async (_, path, body) => {
     await expect(thief.call('POST', `${path}?dryRun=All`, body)).rejects.toThrow('spillway-multi-cluster-guard');
+  });
+
+  it.each([
+    ['owners', OWNED],
+    ['finalizers', KEPT],
+  ])('gets no %s, neither when it is made nor later', async (_, given) => {
+    const refusal = 'what Spillway makes has no owners and no finalizers of its own';
+    for (const [path, body, marked] of [
+      [services, service('derived-z', ours), service('derived-z', ours, {}, given)],
+      [slices, slice('z', 'derived-z', managed), slice('z', 'derived-z', managed, given)],
+      [imports, serviceImport('z', ours), serviceImport('z', ours, given)],
+    ] as const) {
+      await expect(thief.call('POST', `${path}?dryRun=All`, marked), path).rejects.toThrow(refusal);
+      const one = `${path}/${body.metadata.name}`;
+      const { metadata, ...rest } = (await thief.call('POST', path, body)) as { metadata: object };
+      const changed =
+        path === imports
+          ? thief.call('PATCH', `${one}?dryRun=All`, { metadata: given })
+          : thief.call('PUT', `${one}?dryRun=All`, { ...rest, metadata: { ...metadata, ...given } });
+      await expect(changed, path).rejects.toThrow(refusal);
+      await thief.call('DELETE', one);
+    }
   });
 
   it.each([services, slices, imports])('takes nothing of others away, nor changes it: %s', async (path) => {
@@ -539,9 +561,17 @@ describe('what else it writes', () => {
     const token = { type: 'kubernetes.io/service-account-token', metadata: { annotations } };
     await expect(write(secrets, secret('any', token))).rejects.toThrow('Spillway may only write the Secrets');
     await expect(write(secrets, secret('spillway-webhook', token))).rejects.toThrow('nothing but data');
-    await expect(write(secrets, secret('spillway-webhook', { metadata: KEPT }))).rejects.toThrow('no finalizers');
+    const refusal = 'Secrets of Spillway have no owners and no finalizers';
     for (const name of ['spillway-webhook', 'spillway-scheduler', 'spillway-scheduler-client']) {
+      for (const metadata of [OWNED, KEPT])
+        await expect(write(secrets, secret(name, { metadata })), JSON.stringify(metadata)).rejects.toThrow(refusal);
       await write(secrets, secret(name, { type: 'Opaque' }));
+      const made = (await thief.call('POST', secrets, secret(name))) as { metadata: object };
+      for (const given of [OWNED, KEPT]) {
+        const metadata = { ...made.metadata, ...given };
+        const changed = thief.call('PUT', `${secrets}/${name}?dryRun=All`, { ...made, metadata });
+        await expect(changed, JSON.stringify(given)).rejects.toThrow(refusal);
+      }
     }
   });
 

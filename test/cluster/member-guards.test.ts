@@ -219,6 +219,8 @@ it.each([
     space('x', { ...level('baseline'), 'pod-security.kubernetes.io/enforce-version': 'v1.0' }),
   ],
   ['with a finalizer', space('x', level('baseline'), KEPT)],
+  // It would go as soon as the garbage collector looks for that owner, and whatever others have put there with it.
+  ['with an owner', space('x', level('baseline'), OWNED)],
 ])('no namespace %s can be made', async (_, body) => {
   const made = thief.call('POST', '/api/v1/namespaces?dryRun=All', body);
   await expect(made).rejects.toThrow('spillway-host-namespace-guard');
@@ -291,8 +293,8 @@ it.each(['exec?command=true&stdout=true', 'attach?stdout=true', 'portforward'])(
 );
 
 it('tokens are for itself, and for seven days at most', async () => {
-  const token = async (spec: object): Promise<unknown> =>
-    await thief.call('POST', '/api/v1/namespaces/spillway-access/serviceaccounts/spillway-host/token', {
+  const token = async (spec: object, account = 'spillway-access/serviceaccounts/spillway-host'): Promise<unknown> =>
+    await thief.call('POST', `/api/v1/namespaces/${account}/token`, {
       apiVersion: 'authentication.k8s.io/v1',
       kind: 'TokenRequest',
       spec,
@@ -300,4 +302,21 @@ it('tokens are for itself, and for seven days at most', async () => {
   await untilRefused(() => token({ expirationSeconds: 604_801 }), 'lasts for seven days at most');
   await token({ expirationSeconds: 604_800 });
   await token({});
+  const others = ['lent/serviceaccounts/spillway-host', 'spillway-access/serviceaccounts/other'];
+  await guarded.cluster.apply([
+    object('ServiceAccount', 'spillway-host', {}, { namespace: 'lent' }),
+    object('ServiceAccount', 'other', {}, { namespace: 'spillway-access' }),
+  ]);
+  for (const other of others) await expect(token({}, other), other).rejects.toThrow('cannot create resource');
+  // The policy holds also where somebody grants more than token.yaml does.
+  const authorization = { apiVersion: 'rbac.authorization.k8s.io/v1', metadata: { name: 'any-token' } };
+  const rules = [{ apiGroups: [''], resources: ['serviceaccounts/token'], verbs: ['create'] }];
+  const roleRef = { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: 'any-token' };
+  const subjects = [{ kind: 'ServiceAccount', name: 'spillway-host', namespace: 'spillway-access' }];
+  await guarded.cluster.apply([
+    { ...authorization, kind: 'ClusterRole', rules },
+    { ...authorization, kind: 'ClusterRoleBinding', roleRef, subjects },
+  ]);
+  for (const other of others) await untilRefused(() => token({}, other), 'only have tokens of its own account');
+  await guarded.cluster.kubectl(['delete', 'clusterrole,clusterrolebinding', 'any-token']);
 });

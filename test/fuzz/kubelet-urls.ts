@@ -3,7 +3,7 @@ import { text } from './inputs.ts';
 
 export const method = fc.constantFrom('GET', 'POST', 'HEAD', 'PUT', 'DELETE', 'OPTIONS', 'PATCH', 'TRACE', 'get');
 
-const segment = fc.oneof(
+export const segment = fc.oneof(
   {
     weight: 5,
     arbitrary: fc.constantFrom(
@@ -51,7 +51,7 @@ const segment = fc.oneof(
   { weight: 1, arbitrary: text },
 );
 
-const parameter = fc
+export const parameter = fc
   .tuple(
     fc.constantFrom(
       'command',

@@ -262,8 +262,10 @@ test('says what is wrong with a question', async () => {
   const error = async (body: unknown) => ((await ask('/filter', body)).json() as { Error: string }).Error;
   expect(await error({ Pod: pod, Nodes: { items: [] } })).toContain('nodeCacheCapable: true');
   expect(await error({ NodeNames: [] })).toContain('Pod is missing');
+  const misshapen = { ...pod, spec: { ...pod.spec, tolerations: 'all' } };
+  expect(await error({ Pod: misshapen, NodeNames: ['a'] })).toContain('Pod: spec.tolerations is not a list');
   expect(asked).toEqual([]);
-  expect(await requests()).toEqual([{ verb: 'filter', result: 'invalid', times: 2 }]);
+  expect(await requests()).toEqual([{ verb: 'filter', result: 'invalid', times: 3 }]);
 });
 
 test.each(['kube-scheduler.yaml', 'second-scheduler.yaml'])('%s speaks the protocol that is answered', (file) => {
