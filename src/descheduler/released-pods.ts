@@ -44,6 +44,7 @@ export interface ReleasedPodsOptions
   clock: () => number;
 }
 
+const UNREAD = 'its ReplicaSet may not be read (apply manifests/scheduler/descheduler.yaml)';
 const NOTHING_DUE: Judged = { turns: [], isBehind: false };
 
 /** Decided by what caches say of its readiness, which may be otherwise by now. */
@@ -104,6 +105,8 @@ export class ReleasedPods {
     const failed = (error: unknown): number => failures.push(error);
     const nothing = (error: unknown): Judged => {
       failed(error);
+      // That lasts until somebody grants it.
+      if (evictionRefusal(error) === 'noRight') for (const step of expected) this.#report.stays(step, UNREAD);
       return NOTHING_DUE;
     };
     const ends = nobodys.map((one) => ({

@@ -421,6 +421,21 @@ test.each([
   expect(room.told('ReleasedPodStays')).toHaveLength(isGone ? 1 : 0);
 });
 
+test('one whose ReplicaSet may not be read says so, and which manifest would grant it', async () => {
+  await release('False');
+  const message = 'replicasets.apps "web-1" is forbidden: User "manager" cannot get resource "replicasets"';
+  const forbidden = { code: 403, reason: 'Forbidden', message };
+  room.api.fault = ({ method, path }) =>
+    method === 'GET' && path.endsWith('/replicasets/web-1') ? forbidden : undefined;
+  room.now += 11 * MINUTE;
+  await expect(look()).rejects.toThrow('forbidden');
+  await expect(look()).rejects.toThrow('forbidden');
+  expect([evictions(), room.told('ReleasedPodStays')]).toEqual([
+    0,
+    [expect.stringContaining('its ReplicaSet may not be read (apply manifests/scheduler/descheduler.yaml)')],
+  ]);
+});
+
 test('one that the host fails to end says so after a minute, and why, once while it lasts', async () => {
   await release('True');
   room.undeploy('web');

@@ -8,7 +8,7 @@ import { isConflict, isNotFound } from '../../kube/errors.ts';
 import type { EventRecorder } from '../../kube/event-recorder.ts';
 import type { InformerMetrics } from '../../kube/informer-metrics.ts';
 import { Informer } from '../../kube/informer.ts';
-import { controllerOf } from '../../kube/owner-references.ts';
+import { controllerKeyOf, controllerOf } from '../../kube/owner-references.ts';
 import { PODS } from '../../kube/resource.ts';
 import { patch } from '../../kube/verbs.ts';
 import type { WorkQueueMetrics } from '../../kube/workqueue-metrics.ts';
@@ -288,15 +288,19 @@ export class GangKeeper {
         : 'Pods without a controller stay as they are, as nobody would make them anew; delete them to start over';
     this.#record(key, pods, 'GangTimedOut', `not all pods of the gang got a node in ${at} in time. ${words}`);
     // By those that are late the gang is known to give up: they go last, or who goes on from here would keep the others.
-    const lateLast = owned.toSorted((a, b) => Number(overdue.includes(a)) - Number(overdue.includes(b)));
+    const inTurn = evictions.inTurn(owned);
+    const lateLast = inTurn.toSorted((a, b) => Number(overdue.includes(a)) - Number(overdue.includes(b)));
     const isStillToGo = (live: Pod): boolean => this.#isStillToGo(key, live, overdue);
     let gone = 0;
     let isHeld = false;
+    const heldOf = new Set<string | undefined>();
     for (const pod of lateLast) {
       if (signal.aborted) break;
+      if (heldOf.has(controllerKeyOf(pod))) continue;
       const gave = await evictions.giveBack(pod, at, isStillToGo, signal);
       if (gave === 'gone') gone += 1;
-      isHeld ||= gave === 'held' || gave === 'stopped';
+      isHeld ||= gave !== 'gone' && gave !== 'notWanted';
+      if (gave === 'controllerHeld') heldOf.add(controllerKeyOf(pod));
       if (gave === 'stopped') break;
     }
     if (gone > 0) {

@@ -115,6 +115,7 @@ async function keep(
   const keeper = new GangKeeper({
     host: server.client('host'),
     evictions: {
+      inTurn: (pods) => [...pods],
       giveBack: async ({ metadata: { name } }, at, isStillToGo) => {
         expect(at).toBe('east');
         await beforeEviction(api, name, () => isStillToGo(podOf(api, name)));
@@ -207,6 +208,17 @@ it('counts as given up only what gave something back, and lets those rest that a
   // Longer than between two looks at others.
   await pause(4_500);
   expect([asked.length, evicted.length, await timedOut()]).toEqual([4, 4, 1]);
+});
+
+it('tries one pod of each controller whose pods are held, so that each takes one turn of its member', async () => {
+  const world = await gangAfterAnOutage();
+  const other = { apiVersion: 'batch/v1', kind: 'Job', name: 'other', uid: 'k', controller: true };
+  world.api.edit(podPath('w-3'), { metadata: { ownerReferences: [other] } });
+  const outcome = (name: string): GaveBack => (name === 'w-3' ? 'gone' : 'controllerHeld');
+  const kept = await keep(() => false, 0, Promise.resolve(world), undefined, undefined, undefined, outcome);
+  await seen(() => expect(kept.evicted).toEqual(['w-0', 'w-3']));
+  await pause(4_500);
+  expect([kept.asked.length, kept.evicted, await kept.timedOut()]).toEqual([4, ['w-0', 'w-3'], 1]);
 });
 
 it('tries one pod of a gang while all moves are stopped, and counts nothing', async () => {
