@@ -18,6 +18,9 @@ const ANSWERS_AGAIN = `${CLUSTER}/descheduler.test.ts: that answers again in the
 const OUT_OF_SERVICE = `${CLUSTER}/out-of-service.test.ts: gives all pods up that somebody makes anew, one after the other; what comes back is ended first, over a kill of the manager`;
 const ON_HEAL =
   'test/long/on-heal.test.ts: of what must not run twice never two live, and nothing is run again; of each other pod one stays when the member is back, as onHeal says';
+/** The same with StatefulSets on real kubelets, whose successors go elsewhere, or wait for the member that is to come back. */
+const FENCED_SETS =
+  'test/long/on-heal.test.ts: StatefulSets that an administrator calls out of service, whose word $word: the old copy ends first, and none lives beside its successor in the member that is back';
 
 /** Faults by number. A scenario in test/faults shows each one that says nothing else. */
 export const FAULTS = {
@@ -313,7 +316,7 @@ export const FAULTS = {
     what: 'two members hold a copy after a heal',
     elsewhere: {
       result: 'that of the pod which was replaced ends, the other stays',
-      tests: [REPLACED_ELSEWHERE, OUT_OF_SERVICE],
+      tests: [REPLACED_ELSEWHERE, OUT_OF_SERVICE, FENCED_SETS],
     },
   },
   F66: {
