@@ -155,10 +155,13 @@ describe('moves', () => {
     expect(room.evictions()).toEqual([]);
     expect(room.told('GangPodHeld')[0]).toContain(STOPPED);
     room.stopMoves(undefined);
+    room.now += 5_000;
     expect(await gangs.giveBack(pod, 'east', () => false, signal)).toBe('notWanted');
+    room.now += 5_000;
     room.api.fault = ({ path }) => (path.endsWith('/eviction') ? AGAINST_BUDGET : undefined);
-    expect(await gangs.giveBack(pod, 'east', () => true, signal)).toBe('held');
+    expect(await gangs.giveBack(pod, 'east', () => true, signal)).toBe('controllerHeld');
     room.api.fault = undefined;
+    room.now += 5_000;
     expect(await gangs.giveBack(pod, 'east', () => true, signal)).toBe('gone');
   });
 

@@ -85,8 +85,8 @@ export const PLACEMENT_MISTAKES: readonly Mistake[] = [
     edits: [
       {
         file: 'scheduler/extender.ts',
-        from: '    if (missing !== undefined && view.nodes.anyVirtualNode() !== undefined) {\n',
-        to: '    if (missing !== undefined && nodeNames.length < 0) {\n',
+        from: '    if (unknown !== undefined && view.nodes.anyVirtualNode() !== undefined)\n',
+        to: '    if (unknown !== undefined && nodeNames.length < 0)\n',
       },
       {
         file: 'scheduler/owner-directory.ts',
