@@ -534,7 +534,8 @@ describe('a member that does not answer', () => {
       await until('nobody there knows our token', async () =>
         isDeepStrictEqual(await taintsOf(), ['spillway.dev/member-unreachable:NoSchedule', virtual]),
       );
-      expect(await reasonOf('east')).toBe('Unauthorized');
+      // Node and MemberCluster are written apart.
+      await until('it is said why', async () => (await reasonOf('east')) === 'Unauthorized');
       const isIn = async (name: string, size: number): Promise<boolean> =>
         (whereAre(await podsOf(host, namespace, 'app=web'))[name] ?? 0) === size;
       await toldOfOne('web', 'PodOfLostMemberHeld', /: the room elsewhere is for pods that come before it$/);
