@@ -113,14 +113,18 @@ describe('the verb', () => {
     await runProgram(['move', '-n', 'shop', '--kubeconfig', join(folder, 'config'), ...words], terminal);
   const stored = (): string[] => [...api.objects.keys()].filter((key) => key.startsWith(PATH));
   const writes = (): string[] => api.seen.filter(({ method }) => method !== 'GET').map(({ method }) => method);
+  /** Of the migration that is made from now on, whatever others are there. */
+  const showStatus = (status: object): void => {
+    const others = new Set(stored());
+    timer = setInterval(() => {
+      for (const key of stored().filter((one) => !others.has(one))) api.edit(key, { status });
+    }, 20);
+  };
+
   const answer = (status: 'True' | 'False', more: object = {}): void => {
     const conditions = [{ type: 'Fits', status, reason: 'x', message: 'deployment/web: no room' }];
     const workloads = [entry(status === 'True' ? {} : { reason: 'DoesNotFit', message: 'no room' })];
-    const others = new Set(stored());
-    timer = setInterval(() => {
-      for (const key of stored().filter((one) => !others.has(one)))
-        api.edit(key, { status: { conditions, workloads, ...more } });
-    }, 20);
+    showStatus({ conditions, workloads, ...more });
   };
 
   it.each([
@@ -236,11 +240,7 @@ describe('the verb', () => {
       { type: 'Fits', status: 'Unknown', reason: 'NotKnown', message: 'member b: its nodes are not known yet' },
       { type: 'Complete', status: 'False', reason: 'Progressing', message: missing },
     ];
-    const others = new Set(stored());
-    timer = setInterval(() => {
-      for (const key of stored().filter((one) => !others.has(one)))
-        api.edit(key, { status: { conditions, workloads: [entry({ reason: 'NotKnown' })] } });
-    }, 20);
+    showStatus({ conditions, workloads: [entry({ reason: 'NotKnown' })] });
     await move('deploy/web', '--from', 'a', '--timeout', '1');
     expect(terminal.notes.join('\n')).toMatch(/it is judged: not within 1 s\nreason: it is not known yet .*member b/);
     expect(terminal.notes.join('\n')).toContain('the rights of manifests/scheduler/descheduler.yaml');
@@ -253,11 +253,7 @@ describe('the verb', () => {
       { type: 'Fits', status: 'Unknown', reason: 'NotKnown', message: '' },
       { type: 'Complete', status: 'False', reason: 'Suspended', message },
     ];
-    const others = new Set(stored());
-    timer = setInterval(() => {
-      for (const key of stored().filter((one) => !others.has(one)))
-        api.edit(key, { status: { conditions, workloads: [] } });
-    }, 20);
+    showStatus({ conditions, workloads: [] });
     await move('deploy/web', '--from', 'a', '--timeout', '1');
     const notes = terminal.notes.join('\n');
     expect(notes).toMatch(/it is judged: not within 1 s\nreason: all moves are stopped \(INC-7\); /);
@@ -285,11 +281,7 @@ describe('the verb', () => {
       { type: 'Fits', status: 'Unknown', reason: 'MovedTooOften', message: '' },
       { type: 'Complete', status: 'False', reason: 'Progressing', message: 'it waits: again at 22:57 UTC' },
     ];
-    const others = new Set(stored());
-    timer = setInterval(() => {
-      for (const key of stored().filter((one) => !others.has(one)))
-        api.edit(key, { status: { conditions, workloads: [] } });
-    }, 20);
+    showStatus({ conditions, workloads: [] });
     await move('deploy/web', '--from', 'a', '--timeout', '1');
     const notes = terminal.notes.join('\n');
     expect(notes).toMatch(/not within 1 s\nreason: it waits: again at 22:57 UTC/);
