@@ -2,6 +2,7 @@ import { isActive, isFinished } from '../api/pod-phase.ts';
 import { SILENT_MS } from '../api/fencing.ts';
 import { isReady } from '../kube/conditions.ts';
 import type { Pod } from '../kube/core-v1.ts';
+import { byUid } from '../kube/object.ts';
 import type { HandlerResult } from '../kube/workqueue.ts';
 import { controllerOrOwnKeyOf, ownerKeyOf } from '../kube/owner-references.ts';
 import { lostMembers } from '../placement/lost-members.ts';
@@ -183,10 +184,6 @@ export class MemberPods {
 
 function isToBeEmptied({ nodeTaints, outOfService, clusterTaints, drained }: PlacedMember): boolean {
   return nodeTaints.size + outOfService.size + clusterTaints.length + drained.size > 0;
-}
-
-function byUid(a: Pod, b: Pod): number {
-  return (a.metadata.uid ?? '') < (b.metadata.uid ?? '') ? -1 : 1;
 }
 
 function priorityOf({ spec: { priority = 0 } }: Pod): number {

@@ -2,6 +2,7 @@ import { isActive, isFinished } from '../api/pod-phase.ts';
 import { releasedFrom } from '../api/released.ts';
 import { isReady } from '../kube/conditions.ts';
 import type { Pod } from '../kube/core-v1.ts';
+import { byUid } from '../kube/object.ts';
 import { type HealStep, replacementOf } from './heal-step.ts';
 import { madeAt } from './pod-age.ts';
 import {
@@ -228,7 +229,7 @@ function waitsForMember(pod: Pod): boolean {
 }
 
 function byRelease(a: Pod, b: Pod): number {
-  return releasedAt(a) - releasedAt(b) || ((a.metadata.uid ?? '') < (b.metadata.uid ?? '') ? -1 : 1);
+  return releasedAt(a) - releasedAt(b) || byUid(a, b);
 }
 
 function releasedAt(pod: Pod): number {

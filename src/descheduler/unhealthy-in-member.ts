@@ -4,6 +4,7 @@ import type { Failover } from '../api/failover.ts';
 import { isActive } from '../api/pod-phase.ts';
 import { conditionOf, isReady, isTrue } from '../kube/conditions.ts';
 import type { Pod } from '../kube/core-v1.ts';
+import { byUid } from '../kube/object.ts';
 import { clusterInWords } from '../api/cluster.ts';
 import { durationInWords } from '../placement/duration.ts';
 import type { Health } from './health-ages.ts';
@@ -109,10 +110,6 @@ function sum(numbers: Iterable<number>): number {
   let all = 0;
   for (const one of numbers) all += one;
   return all;
-}
-
-function byUid({ metadata: { uid: a = '' } }: Pod, { metadata: { uid: b = '' } }: Pod): number {
-  return a < b ? -1 : 1;
 }
 
 /** Whether its containers do not get ready in the member that took it. `live`: as it is in the host, whole. */

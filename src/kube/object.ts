@@ -66,3 +66,8 @@ export function splitKey(key: string): { namespace?: string; name: string } {
 export function uidOf({ metadata: { uid = '' } }: KubeObject): string {
   return uid;
 }
+
+/** Some order that is the same each time, for those that are equal otherwise. */
+export function byUid(a: KubeObject, b: KubeObject): number {
+  return uidOf(a) < uidOf(b) ? -1 : 1;
+}
