@@ -107,12 +107,13 @@ export class PolicyCache {
     chain: OwnerChain,
     namespaceLabels: Readonly<Record<string, string>> | undefined,
   ): PlacementPolicy | undefined {
-    const { policies } = this.#gone;
-    if (policies.length === 0) return undefined;
-    const inSight = this.inSight(chain[0].metadata.namespace ?? '');
+    const { namespace = '' } = chain[0].metadata;
+    const lately = this.#gone.inSight(namespace);
+    if (lately.length === 0) return undefined;
+    const inSight = this.inSight(namespace);
     const chooses = ({ rankOf }: CompiledPolicy): boolean => chain.some((object) => rankOf(object) > 0);
     // By that name there is one for it again: whatever that says counts at once, as any edit does.
-    const gone = policies.filter((one) => !inSight.some((other) => isSameName(one, other) && chooses(other)));
+    const gone = lately.filter((one) => !inSight.some((other) => isSameName(one, other) && chooses(other)));
     const { chosen } = selectPolicy(chain, [...inSight, ...gone], namespaceLabels);
     return gone.find(({ placement }) => placement === chosen?.placement)?.policy;
   }

@@ -117,3 +117,12 @@ test('a process that comes while it is gone knows of none', async () => {
   await pass(5);
   expect(room.evictions()).toHaveLength(4);
 });
+
+test('however often it is edited within that minute, what it said at first keeps them', async () => {
+  for (let i = 0; i < 5; i += 1) await policy(NEVER, { name: `other-${String(i)}` });
+  await deleted();
+  await pass(55);
+  expect(room.evictions()).toEqual([]);
+  await pass(20);
+  expect(room.evictions()).toHaveLength(4);
+});
