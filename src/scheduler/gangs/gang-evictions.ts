@@ -1,7 +1,7 @@
 import type { Pod } from '../../kube/core-v1.ts';
 
 /**
- * `held`: it stays for now. `controllerHeld`: so do the others of its controller. `stopped`: so do all others, whatever pod it is. `notWanted`: it is not to go any more,
+ * `held`: it stays for now. `controllerHeld`: so do the others of its controller that are Ready, or not, as it is. `stopped`: so do all others, whatever pod it is. `notWanted`: it is not to go any more,
  * or has changed.
  */
 export type GaveBack = 'gone' | 'held' | 'controllerHeld' | 'stopped' | 'notWanted';

@@ -1,13 +1,17 @@
+import { LRUCache } from 'lru-cache';
 import type { Logger } from 'pino';
 import { GANG_LABEL, MEMBER_LABEL } from '../../api/marks.ts';
 import { isFinished } from '../../api/pod-phase.ts';
 import { podSubject } from '../../api/pod-subject.ts';
 import type { Pod } from '../../kube/core-v1.ts';
 import type { KubeClient } from '../../kube/client.ts';
+import { isReady } from '../../kube/conditions.ts';
 import { isConflict, isNotFound } from '../../kube/errors.ts';
 import type { EventRecorder } from '../../kube/event-recorder.ts';
 import type { InformerMetrics } from '../../kube/informer-metrics.ts';
 import { Informer } from '../../kube/informer.ts';
+import { atMost } from '../../kube/lru-limit.ts';
+import { uidOf } from '../../kube/object.ts';
 import { controllerKeyOf, controllerOf } from '../../kube/owner-references.ts';
 import { PODS } from '../../kube/resource.ts';
 import { patch } from '../../kube/verbs.ts';
@@ -68,6 +72,8 @@ export class GangKeeper {
   readonly #tried = new Map<string, ReadonlyMap<string, string>>();
   /** What was said about a gang last. */
   readonly #told = new Map<string, string>();
+  /** By UID, when a pod was last tried in vain (wall clock in ms): those behind it have their turns before it is tried again. */
+  readonly #keptLast = new LRUCache<string, number>(atMost());
   /** Gangs that give back what they have just now. */
   readonly #givingUp = new Map<string, GiveUp>();
   #judgeFrom = Infinity;
@@ -288,20 +294,23 @@ export class GangKeeper {
         : 'Pods without a controller stay as they are, as nobody would make them anew; delete them to start over';
     this.#record(key, pods, 'GangTimedOut', `not all pods of the gang got a node in ${at} in time. ${words}`);
     // By those that are late the gang is known to give up: they go last, or who goes on from here would keep the others.
-    const inTurn = evictions.inTurn(owned);
-    const lateLast = inTurn.toSorted((a, b) => Number(overdue.includes(a)) - Number(overdue.includes(b)));
+    const isLate = (pod: Pod): number => Number(overdue.includes(pod));
+    const inTurn = evictions.inTurn(owned).toSorted((a, b) => this.#keptAt(a) - this.#keptAt(b));
+    const lateLast = inTurn.toSorted((a, b) => isLate(a) - isLate(b));
     const isStillToGo = (live: Pod): boolean => this.#isStillToGo(key, live, overdue);
     let gone = 0;
     let isHeld = false;
-    const heldOf = new Set<string | undefined>();
+    const heldOf = new Set<string>();
     for (const pod of lateLast) {
       if (signal.aborted) break;
-      if (heldOf.has(controllerKeyOf(pod))) continue;
+      const alike = `${controllerKeyOf(pod) ?? ''} ${String(isReady(pod))}`;
+      if (heldOf.has(alike)) continue;
       const gave = await evictions.giveBack(pod, at, isStillToGo, signal);
       if (gave === 'gone') gone += 1;
       isHeld ||= gave !== 'gone' && gave !== 'notWanted';
-      if (gave === 'controllerHeld') heldOf.add(controllerKeyOf(pod));
       if (gave === 'stopped') break;
+      if (gave === 'held' || gave === 'controllerHeld') this.#keptLast.set(uidOf(pod), clock());
+      if (gave === 'controllerHeld') heldOf.add(alike);
     }
     if (gone > 0) {
       metrics.gangs.inc({ outcome: 'timed-out' });
@@ -309,6 +318,10 @@ export class GangKeeper {
     }
     if (isHeld) return HELD_MS;
     return owned.length > 0 ? LOOK_MS : PATIENCE_MS;
+  }
+
+  #keptAt(pod: Pod): number {
+    return this.#keptLast.get(uidOf(pod)) ?? 0;
   }
 
   /** Whether the gang gives up still for one of those that were late, as far as the caches tell and `live`, which is one of its pods. */

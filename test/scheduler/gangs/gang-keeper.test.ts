@@ -221,6 +221,21 @@ it('tries one pod of each controller whose pods are held, so that each takes one
   expect([kept.asked.length, kept.evicted, await kept.timedOut()]).toEqual([4, ['w-0', 'w-3'], 1]);
 });
 
+it('tries those that are not Ready beside one that is and that a budget keeps', async () => {
+  const world = await gangAfterAnOutage();
+  world.api.edit(podPath('w-0'), { status: { conditions: [{ type: 'Ready', status: 'True' }] } });
+  const outcome = (name: string): GaveBack => (name === 'w-0' ? 'controllerHeld' : 'gone');
+  const kept = await keep(() => false, 0, Promise.resolve(world), undefined, undefined, undefined, outcome);
+  await seen(() => expect(kept.evicted).toEqual(['w-0', 'w-1', 'w-2', 'w-3']));
+});
+
+it('lets the others have their turns before one that was tried in vain', async () => {
+  const outcome = (name: string): GaveBack => (name === 'w-0' ? 'controllerHeld' : 'gone');
+  const kept = await keep(() => false, 0, undefined, undefined, undefined, undefined, outcome);
+  await until('the next round is over', () => kept.evicted.length === 5, { timeoutMs: 20_000 });
+  expect(kept.evicted).toEqual(['w-0', 'w-1', 'w-2', 'w-3', 'w-0']);
+}, 30_000);
+
 it('tries one pod of a gang while all moves are stopped, and counts nothing', async () => {
   const stopped = (): GaveBack => 'stopped';
   const kept = await keep(() => false, 0, undefined, undefined, undefined, undefined, stopped);
