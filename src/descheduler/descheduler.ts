@@ -134,8 +134,8 @@ export class Descheduler {
     // Events that came while another replica held the Lease were not queued here: check everything once.
     releases.clear();
     const gaveBack = mover.gaveBack.bind(mover);
-    const { underWay } = mover;
-    const released = new ReleasedPods({ ...own, releases, underWay, gaveBack, losses });
+    const { underWay, rightsToEnd } = mover;
+    const released = new ReleasedPods({ ...own, releases, underWay, rightsToEnd, gaveBack, losses });
     const displaced = new DisplacedPods({ placed, mover, records: this.#records, monotonic });
     const unhealthy = new UnhealthyPods({
       ...this.#o,

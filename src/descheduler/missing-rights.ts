@@ -4,12 +4,17 @@ import { atMost } from '../kube/lru-limit.ts';
 import type { MovingOptions } from './moving-options.ts';
 import type { Held } from './wanted-move.ts';
 
-/** Delay after a 403 on reading or evicting, for the whole namespace (ms). */
+/** Delay after a 403, for the whole namespace (ms). */
 const NO_RIGHT_MS = 60_000;
 
-export type MissingRightsOptions = Pick<MovingOptions, 'logger' | 'monotonic'>;
+export interface MissingRightsOptions extends Pick<MovingOptions, 'logger' | 'monotonic'> {
+  /** What cannot be done, and what would grant it, for the log. */
+  logged: string;
+  /** The same for an Event. */
+  why: string;
+}
 
-/** Where pods of the host may not be read, evicted or released: one refusal speaks for all pods of its namespace, as rights may differ. */
+/** Where the host refuses what a move needs: one refusal speaks for all pods of its namespace, as rights may differ. */
 export class MissingRights {
   readonly #o: MissingRightsOptions;
   /** By namespace, when to ask again (monotonic ms). */
@@ -25,22 +30,14 @@ export class MissingRights {
   }
 
   note(namespace: string, error: unknown): void {
-    const { logger, monotonic } = this.#o;
-    if (!this.#until.has(namespace)) {
-      const words =
-        'pods cannot be evicted or released, which manifests/scheduler/descheduler.yaml and pod-guard.yaml would grant';
-      logger.warn({ namespace }, `${words}: ${describeError(error)}`);
-    }
+    const { logger, monotonic, logged } = this.#o;
+    if (!this.#until.has(namespace)) logger.warn({ namespace }, `${logged}: ${describeError(error)}`);
     this.#until.set(namespace, monotonic() + NO_RIGHT_MS);
   }
 
   /** What holds every workload of the namespace. */
   held(namespace: string): Held {
     const forMs = (this.#until.get(namespace) ?? 0) - this.#o.monotonic();
-    return {
-      why: 'the host does not let Spillway evict it (apply manifests/scheduler/descheduler.yaml)',
-      forMs,
-      ofWorkload: true,
-    };
+    return { why: this.#o.why, forMs, ofWorkload: true };
   }
 }

@@ -2,6 +2,7 @@ import { LRUCache } from 'lru-cache';
 import { releasedFrom } from '../api/released.ts';
 import type { Pod } from '../kube/core-v1.ts';
 import { atMost } from '../kube/lru-limit.ts';
+import { uidOf } from '../kube/object.ts';
 import { controllerKeyOf } from '../kube/owner-references.ts';
 import { CAUGHT_UP_MS } from '../kube/reflector-timings.ts';
 import { PODS } from '../kube/resource.ts';
@@ -57,11 +58,11 @@ export type MoveOutcome = 'moved' | 'held' | 'workloadHeld' | 'controllerHeld' |
 export class Mover {
   readonly underWay: MovesUnderWay;
   readonly fuse: MovesFuse;
+  /** Where released pods could not be ended, as their ReplicaSets may not be read: none is released there. */
+  readonly rightsToEnd: MissingRights;
   readonly #o: MoverOptions;
-  /** UIDs of evicted pods, until the caches must show the eviction. */
-  readonly #sent: LRUCache<string, true>;
-  /** The same from before they were sent, and of those, too, that nobody answered. */
-  readonly #going: LRUCache<string, true>;
+  /** By UID, from before its eviction or release is sent until the caches must show it. `unheard`: nobody answered. */
+  readonly #going: LRUCache<string, 'sending' | 'unheard' | 'sent'>;
   /** By UID, when a held pod, or one of that controller, may be tried again (monotonic ms). */
   readonly #restsUntil = new LRUCache<string, number>(atMost());
   /** By UID, when the turn of a pod ends that was tried in vain for a reason that may be of it alone: when it may be tried again (monotonic ms). */
@@ -81,10 +82,19 @@ export class Mover {
   constructor(options: MoverOptions) {
     this.#o = options;
     const perf = { now: options.monotonic };
-    this.#sent = new LRUCache({ ...atMost(), ttl: CAUGHT_UP_MS, ttlResolution: 0, perf });
     this.#going = new LRUCache({ ...atMost(), ttl: CAUGHT_UP_MS, ttlResolution: 0, perf });
     this.underWay = new MovesUnderWay(options.monotonic);
-    this.#rights = new MissingRights(options);
+    this.#rights = new MissingRights({
+      ...options,
+      logged:
+        'pods cannot be evicted or released, which manifests/scheduler/descheduler.yaml and pod-guard.yaml would grant',
+      why: 'the host does not let Spillway evict it (apply manifests/scheduler/descheduler.yaml)',
+    });
+    this.rightsToEnd = new MissingRights({
+      ...options,
+      logged: 'ReplicaSets cannot be read, which manifests/scheduler/descheduler.yaml would grant',
+      why: 'its ReplicaSet may not be read, which would have to show that another one is Ready (apply manifests/scheduler/descheduler.yaml)',
+    });
     this.#live = new LivePods(options, this.#rights);
     this.fuse = new MovesFuse(options);
     this.#check = new MoveCheck({ ...options, live: this.#live, underWay: this.underWay, fuse: this.fuse });
@@ -96,12 +106,12 @@ export class Mover {
 
   /** Whether it was evicted a moment ago, or is released and being replaced. */
   wasSent(pod: Pod): boolean {
-    return this.#sent.has(pod.metadata.uid ?? '') || releasedFrom(pod) !== undefined;
+    return this.#going.get(uidOf(pod)) === 'sent' || releasedFrom(pod) !== undefined;
   }
 
   /** Whether it was sent, is being sent at this moment, or is known to be gone, whatever caches show: of those that go one at a time no other one is to go meanwhile. */
   isGoing(pod: Pod): boolean {
-    return this.wasSent(pod) || this.#going.has(pod.metadata.uid ?? '') || this.#live.isGone(pod);
+    return this.wasSent(pod) || this.#going.has(uidOf(pod)) || this.#live.isGone(pod);
   }
 
   /** Do not try the pod again for `forMs`. */
@@ -112,7 +122,6 @@ export class Mover {
   /** It was given back, as no other one became Ready in time: do not try that again for `forMs`. Out of a member that is lost it may go. */
   gaveBack({ metadata: { uid = '' } }: Pod, forMs: number): void {
     this.#gaveBack.set(uid, this.#o.monotonic() + forMs);
-    this.#sent.delete(uid);
     this.#going.delete(uid);
   }
 
@@ -208,11 +217,13 @@ export class Mover {
   async #try(wanted: WantedMove, signal: AbortSignal): Promise<MoveOutcome> {
     const { host, pacer } = this.#o;
     const { pod, from } = wanted;
-    const { namespace = '', name, uid } = pod.metadata;
+    const { namespace = '', name, uid = '' } = pod.metadata;
     if (this.#rights.in(namespace)) return this.#hold(wanted, this.#rights.held(namespace));
     const { stopped } = this.#check;
     if (stopped !== undefined) return this.#hold(wanted, stopped);
     const before = this.#check.setBefore(pod, wanted);
+    if (before !== undefined && this.rightsToEnd.in(namespace))
+      return this.#hold(wanted, this.rightsToEnd.held(namespace));
     if (before !== undefined && this.#isFull(before)) return this.#waitForOthers(wanted, before);
     let found = await this.#check.look(wanted, signal);
     if ('live' in found && this.#whyRehearsed(wanted) === undefined && (await pacer.turn(from, signal))) {
@@ -240,15 +251,15 @@ export class Mover {
     const tooOften = this.#check.tooOften(wanted, live);
     if (tooOften !== undefined) return this.#hold(wanted, tooOften);
     // In the same breath as it counts as going: another one of its workload may have been sent since that look.
-    if (wanted.recheck(live) !== undefined) return 'notWanted';
-    this.#going.set(uid ?? '', true);
+    if (wanted.recheck(live) !== undefined || this.#going.get(uid) === 'sending') return 'notWanted';
+    this.#going.set(uid, 'sending');
     const { resourceVersion } = live.metadata;
     const began = this.#o.monotonic();
     const answered = this.fuse.sending(live);
     try {
       if (set !== undefined) {
         if (!(await this.#release(live, set, lost, signal))) {
-          this.#going.delete(uid ?? '');
+          this.#going.delete(uid);
           return 'notWanted';
         }
       } else {
@@ -258,13 +269,14 @@ export class Mover {
         );
       }
     } catch (error) {
-      if (!mayBeDone(error)) this.#going.delete(uid ?? '');
+      if (mayBeDone(error)) this.#going.set(uid, 'unheard');
+      else this.#going.delete(uid);
       return this.#refused(wanted, error, this.#o.monotonic() - began);
     } finally {
       answered();
     }
     // In the same breath, so that it counts all the time.
-    this.#sent.set(uid ?? '', true);
+    this.#going.set(uid, 'sent');
     this.#report.moved(wanted, set === undefined ? 'evicted' : lost ? 'waits' : 'released');
     return 'moved';
   }

@@ -12,6 +12,7 @@ import type { PlacedPods } from '../placement/placed-pods.ts';
 import { EndTries, type Judgement, type Turn } from './end-tries.ts';
 import { evictionRefusal, mayBeDone } from './eviction-refusal.ts';
 import { type ChosenReason, HealedPods, type HealedPodsOptions } from './healed-pods.ts';
+import type { MissingRights } from './missing-rights.ts';
 import type { MovesUnderWay } from './moves-under-way.ts';
 import { ReleaseJudge, type ReleaseJudgeOptions } from './release-judge.ts';
 import { giveBackPatch } from './release-patches.ts';
@@ -38,6 +39,7 @@ export interface ReleasedPodsOptions
     Pick<PlacedPods, 'problem' | 'workloadByKey' | 'whyNotElsewhere'>;
   releases: Pick<Releases, 'has' | 'unadopted' | 'forget'> & ReleaseJudgeOptions['releases'];
   underWay: Pick<MovesUnderWay, 'sent' | 'moving'>;
+  rightsToEnd: Pick<MissingRights, 'note'>;
   /** Its release is not to be tried again for so long, in ms. */
   gaveBack: (pod: Pod, forMs: number) => void;
   /** Wall clock in ms, to compare with times that objects carry. */
@@ -105,8 +107,10 @@ export class ReleasedPods {
     const failed = (error: unknown): number => failures.push(error);
     const nothing = (error: unknown): Judged => {
       failed(error);
+      if (evictionRefusal(error) !== 'noRight') return NOTHING_DUE;
       // That lasts until somebody grants it.
-      if (evictionRefusal(error) === 'noRight') for (const step of expected) this.#report.stays(step, UNREAD);
+      for (const step of expected) this.#report.stays(step, UNREAD);
+      this.#o.rightsToEnd.note(splitKey(setKey).namespace ?? '', error);
       return NOTHING_DUE;
     };
     const ends = nobodys.map((one) => ({
