@@ -23,7 +23,7 @@ const LONGEST_NOT_KNOWN_MS = 60_000;
 export interface MigrationJudgeOptions extends Pick<MovingOptions, 'dryRun' | 'clock' | 'monotonic'> {
   placed: Pick<
     PlacedPods,
-    'problem' | 'member' | 'hasRules' | 'wayOf' | 'whyNotTogether' | 'migration' | 'migrationKeys'
+    'problem' | 'member' | 'hasRules' | 'whyRulesUnknown' | 'wayOf' | 'whyNotTogether' | 'migration' | 'migrationKeys'
   >;
   pods: MigratedPods;
   fuse: Pick<MovesFuse, 'tooOften'>;

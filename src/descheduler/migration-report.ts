@@ -15,7 +15,7 @@ const MOST_PODS = 2_000;
 const MINUTE_MS = 60_000;
 
 export interface MigrationReportOptions {
-  placed: Pick<PlacedPods, 'problem' | 'member' | 'hasRules' | 'wayOf'>;
+  placed: Pick<PlacedPods, 'problem' | 'member' | 'hasRules' | 'whyRulesUnknown' | 'wayOf'>;
   pods: Pick<MigratedPods, 'workloadsOf' | 'wholePods' | 'whyStays'>;
   fuse: Pick<MovesFuse, 'tooOften'>;
   /** Nothing is to be moved: a report alone. */
@@ -117,6 +117,8 @@ function judge(
     return stays(reason, `${counted(length, 'pod')} in ${clusterInWords(migration.spec.from)}: ${unmovable}`);
   }
   const [first] = whole;
+  const unknown = first === undefined ? undefined : placed.whyRulesUnknown(first);
+  if (unknown !== undefined) return stays('NotKnown', unknown);
   if (first !== undefined && !placed.hasRules(first)) {
     return stays(
       'NoPolicy',

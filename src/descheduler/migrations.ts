@@ -43,6 +43,7 @@ export interface MigrationsOptions extends Pick<MovingOptions, 'host' | 'stop' |
     | 'workloadByKey'
     | 'rulesOf'
     | 'hasRules'
+    | 'whyRulesUnknown'
     | 'clusterOf'
     | 'surgingSetOf'
     | 'migration'

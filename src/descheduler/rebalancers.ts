@@ -41,7 +41,15 @@ const NOT_WELL = 'not all of its pods are there and Ready';
 export interface RebalancersOptions extends Pick<MovingOptions, 'host' | 'stop' | 'dryRun' | 'clock' | 'monotonic'> {
   placed: Pick<
     PlacedPods,
-    'problem' | 'member' | 'workloadNamed' | 'hasRules' | 'ofWorkload' | 'rulesOf' | 'clusterOf' | 'betterPlace'
+    | 'problem'
+    | 'member'
+    | 'workloadNamed'
+    | 'hasRules'
+    | 'whyRulesUnknown'
+    | 'ofWorkload'
+    | 'rulesOf'
+    | 'clusterOf'
+    | 'betterPlace'
   >;
   mover: Pick<
     Mover,
@@ -162,6 +170,8 @@ export class Rebalancers {
     const key = ownerKeyOf(workload);
     const pods = this.#podsOf(key);
     const [first] = pods;
+    const unknown = first === undefined ? undefined : placed.whyRulesUnknown(first);
+    if (unknown !== undefined) return notKnown({ unknown });
     if (first !== undefined && !placed.hasRules(first)) {
       const message = 'no policy and no label of its namespace speaks about it';
       return { result: 'Failed', reason: 'NoPolicy', message };

@@ -15,7 +15,7 @@ import type { RoomForOthers } from './room-for-others.ts';
 import type { Room } from './room-left.ts';
 
 export interface ReleaseJudgeOptions {
-  placed: Pick<PlacedPods, 'members' | 'clusterOf' | 'ofController' | 'rulesOf' | 'hasRules' | 'whyRulesWent'>;
+  placed: Pick<PlacedPods, 'members' | 'clusterOf' | 'ofController' | 'rulesOf' | 'hasRules' | 'whyRulesNotYet'>;
   releases: Pick<Releases, 'of' | 'givenBack' | 'passedMs' | 'countAnew'>;
   room: Pick<RoomForOthers, 'look' | 'tryAnew'>;
   losses: Pick<LossAges, 'lostForMs' | 'countedMs'>;
@@ -23,8 +23,8 @@ export interface ReleaseJudgeOptions {
   monotonic: () => number;
 }
 
-/** Retry delay while the rules went (ms). */
-const RULES_WENT_MS = 5_000;
+/** Retry delay while the rules are not known (ms). */
+const NO_RULES_YET_MS = 5_000;
 /** None may go so that a ReplicaSet can make others. */
 const NO_ROOM: Room = { open: 0, mayGo: 0 };
 
@@ -89,9 +89,9 @@ export class ReleaseJudge {
       stranded: (pod) => strandedStep(pod, memberOf(pod), failover, lossCounts(pod)),
       clusterOf: (nodeName) => placed.clusterOf(nodeName),
     });
-    // What went and may come back may keep them: an end cannot be taken back.
-    const went = first === undefined ? undefined : placed.whyRulesWent(asOwned(first));
-    return { steps: went === undefined ? steps : steps.map((step) => heldFor(went, step)), room };
+    // Its rules may keep them: an end cannot be taken back. Those of a ReplicaSet that is gone go whatever was said of it.
+    const notYet = first === undefined || set === undefined ? undefined : placed.whyRulesNotYet(asOwned(first));
+    return { steps: notYet === undefined ? steps : steps.map((step) => heldFor(notYet, step)), room };
   }
 
   /** Nobody looks at them now, so nothing lasts. */
@@ -122,7 +122,7 @@ export class ReleaseJudge {
 
 function heldFor(why: string, step: ReleaseStep): ReleaseStep {
   if (step.kind === 'wait') return step;
-  const wait = { pod: step.pod, kind: 'wait', forMs: RULES_WENT_MS } as const;
+  const wait = { pod: step.pod, kind: 'wait', forMs: NO_RULES_YET_MS } as const;
   return step.kind === 'evict' ? { ...wait, keeps: { from: step.why, why } } : wait;
 }
 

@@ -132,10 +132,10 @@ export interface PlacedPods {
   }): TypedObject | undefined;
   /** Whether a policy, an annotation or the label of its namespace says where the pod may go. */
   hasRules(pod: Pod): boolean;
-  /** Why it is not known which rules the pod is under, in words: an owner of it, or its labels by which a policy chooses, cannot be read, or {@link whyRulesWent}. */
+  /** Why it is not known which rules the pod is under, in words: an owner of it, or its labels by which a policy chooses, cannot be read, or {@link whyRulesNotYet}. */
   whyRulesUnknown(pod: Pod): string | undefined;
-  /** The same of a policy only that it was under, and that went a moment ago: deleted, or edited so that it chooses others. */
-  whyRulesWent(pod: Pod): string | undefined;
+  /** The same where that passes by itself: an owner cannot be read now, or the policy that it was under was deleted, or edited so that it chooses others, a moment ago. */
+  whyRulesNotYet(pod: Pod): string | undefined;
   /** The object of that key, if it is followed. */
   workloadByKey(key: string): TypedObject | undefined;
   /** What is stored about moves of this very workload; undefined while it has no WorkloadPlacement. */

@@ -44,7 +44,7 @@ import type { PlacementQuestions } from './placement-questions.ts';
 import type { PlacementStore } from './placement-store.ts';
 import type { RoomBeside } from './room-beside.ts';
 import { askAboutSuccessor } from './successor-question.ts';
-import { whyRulesUnknown } from './unread-owner.ts';
+import { whyRulesNotYet, whyRulesUnknown } from './unread-owner.ts';
 import { controllersOf } from './workload-view.ts';
 import type { WorkloadState } from './workload-state.ts';
 
@@ -143,10 +143,15 @@ export class HostPlacedPods implements PlacedPods {
   }
 
   whyRulesUnknown(pod: Pod): string | undefined {
-    return whyRulesUnknown(pod, this.#o.view) ?? this.whyRulesWent(pod);
+    return whyRulesUnknown(pod, this.#o.view) ?? this.#whyRulesWent(pod);
   }
 
-  whyRulesWent(pod: Pod): string | undefined {
+  whyRulesNotYet(pod: Pod): string | undefined {
+    return whyRulesNotYet(pod, this.#o.view) ?? this.#whyRulesWent(pod);
+  }
+
+  /** The policy that it was under went a moment ago: it was deleted, or edited so that it chooses others. */
+  #whyRulesWent(pod: Pod): string | undefined {
     const { view } = this.#o;
     const went = view.policies.wentFrom(view.owners.chainOf(pod), view.namespaceLabels(pod.metadata.namespace ?? ''));
     if (went === undefined) return undefined;

@@ -59,9 +59,10 @@ function whyHeld(chain: OwnerChain, { owners, policies }: Pick<HostView, 'owners
   return `it is not known whether ${policy.kind} ${policy.metadata.name} is meant for it, as ${owner} cannot be read now, which it waits for (${why})`;
 }
 
-/** Why it is not known which rules a pod is under, in words; undefined when it is. */
+/** Why it is not known which rules a pod is under, in words, be that for a moment or until somebody grants a right; undefined when it is. */
 export function whyRulesUnknown(pod: Pod, view: Pick<HostView, 'owners' | 'policies'>): string | undefined {
-  if (!view.owners.isKnown(pod)) return OWNERS_UNKNOWN;
+  const notYet = whyRulesNotYet(pod, view);
+  if (notYet !== undefined) return notYet;
   const unread = unreadOwner(view.owners.chainOf(pod), view);
   if (unread === undefined) return undefined;
   const { policy, owner, why } = unread;

@@ -572,6 +572,9 @@ describe('what is not known yet is no verdict', () => {
     room.unplace('p');
     await room.seen('the policy is gone', () => room.process.view.policies.get('shop/p') === undefined);
     await judged();
+    expect(said()[0]).toMatch(/^web NotKnown .*: PlacementPolicy p was deleted/);
+    room.now += 60_000;
+    await judged();
     expect(state()[1]).toBe('Complete False Refused');
   });
 
@@ -886,6 +889,9 @@ describe('what does not fit is refused with the list, and nothing is changed', (
     room.unplace('p');
     await room.seen('the policy is gone', () => room.process.view.policies.get('shop/p') === undefined);
     ask();
+    await judged();
+    expect(said()[0]).toMatch(/^web NotKnown 4\/0\/0: PlacementPolicy p was deleted.* may come back$/);
+    room.now += 60_000;
     await judged();
     expect(said()[0]).toMatch(/^web NoPolicy 4\/0\/0: no policy/);
   });

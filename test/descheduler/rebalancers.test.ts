@@ -37,6 +37,8 @@ let isReady: boolean;
 /** Pods that were evicted long ago and end in a lost member still. */
 let ending: number;
 let hasRules: boolean;
+/** Why it is not known which rules its pods are under. */
+let rulesUnknown: string | undefined;
 let held: boolean;
 let isKnown: boolean;
 let stopped: string | undefined;
@@ -68,7 +70,7 @@ beforeEach(async () => {
   ending = 0;
   [isKnown, isReadable, asked, beforeMove] = [true, true, 0, () => undefined];
   [stopped, why, tooOften, problem] = [undefined, undefined, undefined, undefined];
-  [hostProblem, unknown] = [undefined, undefined];
+  [hostProblem, unknown, rulesUnknown] = [undefined, undefined, undefined];
   allDry = false;
   seen = stored;
   fleet = new Fleet({
@@ -88,6 +90,7 @@ beforeEach(async () => {
       member: () => undefined,
       workloadNamed: ({ name }) => (name === 'web' && isKnown ? workload : undefined),
       hasRules: () => hasRules,
+      whyRulesUnknown: () => rulesUnknown,
       ofWorkload: () => [...endingPods(), ...pods()],
       rulesOf: () => ({ workload, replicas: 3, failover: undefined, clusterTolerations: [] }),
       clusterOf: (nodeName) => nodeName,
@@ -216,6 +219,24 @@ test('one that is not there, and one that no rules speak about, are told', async
   await look();
   expect(said()).toEqual(['Failed NoPolicy', 'Failed ReferencedWorkloadNotFound']);
   expect(moved).toEqual([]);
+});
+
+test('one whose rules are not known has no result, and says so', async () => {
+  ask();
+  hasRules = false;
+  rulesUnknown = 'PlacementPolicy p was deleted less than a minute ago, and may come back';
+  await look();
+  now += 10_000;
+  await look();
+  expect([moved, said()]).toEqual([[], ['- Progressing']]);
+  expect(stored()?.status?.observedWorkloads?.[0]?.message).toBe(
+    `it is not known where its pods would go: ${rulesUnknown}`,
+  );
+  rulesUnknown = undefined;
+  await look();
+  now += 5_000;
+  await look();
+  expect(said()).toEqual(['Failed NoPolicy']);
 });
 
 test('what was written just before it and is known a moment later counts', async () => {

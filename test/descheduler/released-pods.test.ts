@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { asOwned, releasedText } from '../../src/api/released.ts';
 import type { ReleasedPods } from '../../src/descheduler/released-pods.ts';
 import { Releases } from '../../src/descheduler/releases.ts';
@@ -36,6 +36,7 @@ beforeEach(async () => {
   ends = releasedPodsIn(room, releases);
 });
 afterEach(async () => {
+  vi.restoreAllMocks();
   await room.close();
 });
 
@@ -101,6 +102,31 @@ test('of a member that does not answer none goes when the time is up, nor right 
   room.now += MINUTE;
   await look();
   expect([evictions(), givenBack()]).toEqual([1, 0]);
+});
+
+test('none is evicted while an owner cannot be read by which a policy may choose it, and it says so', async () => {
+  await release('False');
+  await answers(true);
+  await look();
+  const why = 'it is not known whether PlacementPolicy p is meant for it, as its owner App web cannot be read now';
+  const notYet = vi.spyOn(room.process.placed, 'whyRulesNotYet').mockReturnValue(why);
+  room.now += 11 * MINUTE;
+  await look();
+  expect([evictions(), givenBack()]).toEqual([0, 0]);
+  expect(room.told('ReleasedPodStays').at(-1)).toContain(why);
+  notYet.mockReturnValue(undefined);
+  await look();
+  expect([evictions(), givenBack()]).toEqual([1, 0]);
+});
+
+test('one whose ReplicaSet is gone goes, whatever is not known of its rules', async () => {
+  await release('True');
+  await answers(true);
+  vi.spyOn(room.process.placed, 'whyRulesNotYet').mockReturnValue('its owner is not known');
+  room.undeploy('web');
+  await wanted(undefined);
+  await look();
+  expect(evictions()).toBe(1);
 });
 
 test('its time is not up by the defaults while the policy that gives it more went for a moment, and it says so', async () => {

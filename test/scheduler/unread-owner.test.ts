@@ -14,7 +14,12 @@ function why(o: { owner?: TypedObject; isKnown?: boolean; isWanted?: boolean; un
   const chain: OwnerChain = o.owner === undefined ? [typed] : [typed, o.owner];
   const policy = { kind: 'PlacementPolicy', metadata: { name: 'front' } };
   const view = {
-    owners: { isKnown: () => o.isKnown ?? true, chainOf: () => chain, whyUnread: () => o.unread },
+    owners: {
+      isKnown: () => o.isKnown ?? true,
+      chainOf: () => chain,
+      whyUnread: () => o.unread,
+      holds: () => false,
+    },
     policies: { wantingLabelsOf: () => (o.isWanted === true ? { policy } : undefined) },
   } as unknown as View;
   return whyRulesUnknown(pod, view);
@@ -38,12 +43,19 @@ test.each([
   expect(why(facts)).toBe(words);
 });
 
+interface Holding {
+  readonly holds: boolean;
+  readonly isRead?: boolean;
+  readonly wants?: 'labels' | 'above';
+}
+
 describe('a pod waits for its rules', () => {
   /** `labels`: a policy chooses such owners by theirs; `above`: one chooses by another kind, which may own them. */
-  const waits = (o: { holds: boolean; isRead?: boolean; wants?: 'labels' | 'above' }): string | undefined => {
+  const waits = (o: Holding): string | undefined => whyRulesNotYet(pod, held(o));
+  const held = (o: Holding): View => {
     const chain: OwnerChain = [{ ...pod, apiVersion: 'v1', kind: 'Pod' }, owner];
     const policy = { policy: { kind: 'PlacementPolicy', metadata: { name: 'front' } } };
-    const view = {
+    return {
       owners: {
         isKnown: () => true,
         chainOf: () => chain,
@@ -56,7 +68,6 @@ describe('a pod waits for its rules', () => {
         mayChooseAbove: () => (o.wants === 'above' ? policy : undefined),
       },
     } as unknown as View;
-    return whyRulesNotYet(pod, view);
   };
   const WORDS =
     'it is not known whether PlacementPolicy front is meant for it, as its owner Rollout web cannot be read now, which it waits for (no answer)';
@@ -69,5 +80,9 @@ describe('a pod waits for its rules', () => {
     ['not where a right is missing', { holds: false, wants: 'labels' }, undefined],
   ] as const)('%s', (_, facts, words) => {
     expect(waits(facts)).toBe(words);
+  });
+
+  test.each(['labels', 'above'] as const)('and is not moved meanwhile, by a policy that wants %s', (wants) => {
+    expect(whyRulesUnknown(pod, held({ holds: true, wants }))).toBe(WORDS);
   });
 });
