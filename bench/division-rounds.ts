@@ -41,6 +41,7 @@ export interface Round {
 }
 
 const PATIENCE_MS = 240_000;
+const WAIT = { timeoutMs: PATIENCE_MS, intervalMs: 500 };
 const NAME = 'divided';
 
 const deployments = ({ namespace }: Rule): string => `/apis/apps/v1/namespaces/${namespace}/deployments`;
@@ -80,8 +81,8 @@ export async function waver(fleet: DivisionFleet, rule: Rule, replicas: number, 
     let done = Number.NaN;
     for (let time = 1; time <= times; time += 1) {
       await scale(replicas + 1);
-      // Those that were there before count, too.
-      await moments.running(replicas + time, PATIENCE_MS);
+      // A watch from now on shows nothing of those that were there before.
+      await until('the one more is Ready', async () => (await readyPods(fleet.host, rule)) > replicas, WAIT);
       await moments.costsAtRest(PATIENCE_MS);
       await scale(replicas);
       done = await moments.gone(time, PATIENCE_MS);
@@ -120,6 +121,13 @@ async function observe(fleet: DivisionFleet, rule: Rule, replicas: number, chang
   } finally {
     await moments.close();
   }
+}
+
+async function readyPods(host: Cluster, rule: Rule): Promise<number> {
+  const { status } = (await host.api.call('GET', `${deployments(rule)}/${NAME}`)) as {
+    status?: { readyReplicas?: number };
+  };
+  return status?.readyReplicas ?? 0;
 }
 
 async function makePolicy(host: Cluster, rule: Rule): Promise<void> {

@@ -18,6 +18,8 @@ const PODS = 200;
 /** Of the configuration, as it is shipped, out of one member. */
 const MOVES_PER_SECOND = 2;
 const PATIENCE_MS = 300_000;
+/** A Lease renewed within this time shows a node that is alive, in ms. */
+const HEARTBEAT_MS = 20_000;
 /**
  * Host API writes per pod at most, each a few in a hundred above what they have to come to by the code. In the first two a pod is given outage tolerations once in
  * its life, ten seconds after it began, where admission did not (`outages/toleration-keeper.ts`): those of the pods of `a` are counted as it is lost.
@@ -82,8 +84,11 @@ async function loseMember(fleet: DivisionFleet, say: Say): Promise<Loss> {
     await moments.running(PODS, PATIENCE_MS);
     await whenIdle(manager);
     fleet.takeRequests();
-    const server = serverOf(fleet.clusters, 'a');
-    server.signal('SIGSTOP');
+    const a = clusterOf(fleet.clusters, 'a');
+    const server = a.component('kube-apiserver');
+    // Who was stopped with the API server does not take its nodes for dead once it is back: what that would write is the member's own.
+    const controllers = a.component('kube-controller-manager');
+    for (const one of [server, controllers]) one.signal('SIGSTOP');
     say('a does not answer any more');
     try {
       await until('all pods are shown as lost', async () => (await countPods(host, isUnready)) === PODS, WAIT);
@@ -97,13 +102,15 @@ async function loseMember(fleet: DivisionFleet, say: Say): Promise<Loss> {
       const cpuSeconds = (manager.usage()?.cpuSeconds ?? Number.NaN) - cpu;
       const during = fleet.takeRequests().host;
       server.signal('SIGCONT');
+      await until('its node is alive', async () => await isRenewed(a, Date.now() - HEARTBEAT_MS), WAIT);
+      controllers.signal('SIGCONT');
       say('a answers again');
       await moments.gone(PODS, PATIENCE_MS);
       await whenIdle(manager);
       const back = fleet.takeRequests().host;
       return { lost, moved: during, back, movingSeconds: (moved - began) / 1000, cpuSeconds };
     } finally {
-      server.signal('SIGCONT');
+      for (const one of [server, controllers]) one.signal('SIGCONT');
     }
   } finally {
     await moments.close();
@@ -126,10 +133,21 @@ const isGoing = ({ metadata }: ListedPod): boolean => metadata.deletionTimestamp
 const isUnready = ({ status }: ListedPod): boolean =>
   status?.conditions?.some(({ type, status: is }) => type === 'Ready' && is === 'False') ?? false;
 
-function serverOf(clusters: readonly Cluster[], name: string): ReturnType<Cluster['component']> {
+function clusterOf(clusters: readonly Cluster[], name: string): Cluster {
   const found = clusters.find((cluster) => cluster.name === name);
   if (found === undefined) throw new Error(`there is no cluster ${name}`);
-  return found.component('kube-apiserver');
+  return found;
+}
+
+/** Whether all of its nodes have shown since then, in ms, that they are alive. */
+async function isRenewed(cluster: Cluster, since: number): Promise<boolean> {
+  const { items } = (await cluster.api.call(
+    'GET',
+    '/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases',
+  )) as {
+    items: { spec: { renewTime?: string } }[];
+  };
+  return items.length > 0 && items.every(({ spec }) => Date.parse(spec.renewTime ?? '') >= since);
 }
 
 /** First a, then b. `after`: how long a has to be lost. */
@@ -201,7 +219,7 @@ function report({ lost, moved, back, movingSeconds, cpuSeconds }: Loss): SuiteRe
       measured(name('CPU per moved pod'), (cpuSeconds / PODS) * 1000, 'CPU-ms', 'lower', GOALS.cpu),
     ],
     notes: [
-      `A Deployment of ${String(PODS)} replicas in member a, whose API server is stopped (SIGSTOP) until all of them are replaced in b, at ` +
+      `A Deployment of ${String(PODS)} replicas in member a, whose API server and controllers are stopped (SIGSTOP) until all of them are replaced in b, at ` +
         `${String(MOVES_PER_SECOND)} a second as configured by default. Counted is what the manager and its virtual nodes write to the host; heartbeats and ` +
         'reviews are left out, and what controllers and the scheduler of the host write is their own. What each write is for is listed in bench/moves.ts.',
       `All writes. Lost: ${list(lost)}. Moved: ${list(moved)}. Back: ${list(back)}.`,
