@@ -1,7 +1,11 @@
 import { z } from 'zod';
 import { conditionOf } from '../kube/conditions.ts';
+import { cut } from '../kube/cut-text.ts';
 import { timestamp } from '../kube/timestamps.ts';
 import { listMap } from './schema-parts.ts';
+
+/** Longest message, in characters: with a longer one the whole status is refused. */
+const LONGEST = 32_768;
 
 const condition = z.object({
   type: z.string().max(316).describe('What the condition speaks about.'),
@@ -9,7 +13,7 @@ const condition = z.object({
   observedGeneration: z.int().min(0).exactOptional().describe('metadata.generation of the spec it was found for.'),
   lastTransitionTime: z.iso.datetime().meta({ description: 'When status last changed.', format: 'date-time' }),
   reason: z.string().max(1024).describe('One word for programs.'),
-  message: z.string().max(32_768).describe('For people: what happened and what happens next.'),
+  message: z.string().max(LONGEST).describe('For people: what happened and what happens next.'),
 });
 
 /** `status.conditions` as metav1.Condition; the description lists the types and what True means. */
@@ -25,7 +29,7 @@ export const observedGeneration = () =>
 
 export type Condition = z.output<typeof condition>;
 
-/** A condition as it is found now; `before`: the status that there was, whose time stays as long as `status` does. `now`: wall clock in ms. */
+/** A condition as it is found now, its message cut to what is taken; `before`: the status that there was, whose time stays as long as `status` does. `now`: wall clock in ms. */
 export function conditionNow(
   before: { conditions?: readonly Condition[] | undefined } | undefined,
   found: Omit<Condition, 'lastTransitionTime'>,
@@ -34,6 +38,7 @@ export function conditionNow(
   const old = conditionOf({ status: before }, found.type);
   return {
     ...found,
+    message: cut(found.message, LONGEST),
     lastTransitionTime: old?.status === found.status ? old.lastTransitionTime : timestamp(now),
   };
 }

@@ -2,12 +2,14 @@ import type { Logger } from 'pino';
 import type { OverridePolicy, OverridePolicyKind } from '../api/override-policy.ts';
 import { CLUSTER_OVERRIDE_POLICIES, OVERRIDE_POLICIES } from '../api/override-policy.ts';
 import type { OverridePolicyStatus } from '../api/override-policy-status.ts';
+import { Breath } from '../kube/breath.ts';
 import type { KubeClient } from '../kube/client.ts';
-import { describeError } from '../kube/errors.ts';
+import { describeError, isRightMissing } from '../kube/errors.ts';
 import { ifThere } from '../kube/if-there.ts';
 import { jsonEqual } from '../kube/json-equal.ts';
 import type { Pod } from '../kube/core-v1.ts';
 import { lookAgain } from '../kube/look-again.ts';
+import { keyOf } from '../kube/object.ts';
 import { patch } from '../kube/verbs.ts';
 import {
   absentWarning,
@@ -17,6 +19,8 @@ import {
   overrideWarnings,
   unreadWarning,
 } from '../overrides/policy-findings.ts';
+import { addedContainers } from '../overrides/added-containers.ts';
+import { alikePods, type PodsIn } from '../overrides/alike-pods.ts';
 import { containerWarnings, type KnownPods } from '../overrides/named-containers.ts';
 import type { OverrideSubject } from '../overrides/selection.ts';
 import type { Cluster } from '../api/cluster.ts';
@@ -41,11 +45,14 @@ export interface OverridePolicyStatusesOptions {
   /** All members; undefined while they are not known. */
   members: () => readonly Cluster[] | undefined;
   kinds: Pick<OwnerKinds, 'whyUnread' | 'isAbsent'>;
-  podsIn: KnownPods['podsIn'];
+  podsIn: PodsIn;
   /** By what the policy may choose the pod; undefined: not known yet. */
   identitiesOf: (pod: Pod, policy: OverridePolicy) => OverrideSubject['identities'] | undefined;
   logger: Logger;
 }
+
+/** What is the same for all policies in one look. */
+type Look = Pick<KnownPods, 'members' | 'alikeIn' | 'added'>;
 
 /**
  * Says on each override policy whether it is in use, and whether the members, kinds and containers that it is for are there. Every replica that
@@ -66,34 +73,52 @@ export class OverridePolicyStatuses {
     await lookAgain(async () => await this.#look(signal), { everyMs: LOOK_MS, failed, signal });
   }
 
+  /** Whoever may write a policy must keep neither the others from their status nor this process from anything else. */
   async #look(signal: AbortSignal): Promise<void> {
-    const { policies, members } = this.#o;
-    const fleet = members();
-    if (fleet === undefined || policies.unknown() !== undefined) return;
-    for (const { kind, metadata, status: before, problems, policy } of policies.seen()) {
-      const warnings =
-        policy === undefined
-          ? []
-          : [
-              ...overrideWarnings(policy, fleet),
-              ...(await this.#unread(policy, signal)),
-              ...this.#containers(policy, fleet, before),
-            ];
-      const generation = metadata.generation ?? 0;
-      const status = overridePolicyStatus({ generation, problems, warnings, before, now: Date.now() });
-      if (!jsonEqual(before, status)) await this.#write(kind, metadata, status, signal);
+    const { policies, podsIn, logger } = this.#o;
+    const members = this.#o.members();
+    if (members === undefined || policies.unknown() !== undefined) return;
+    const breath = new Breath();
+    const readable = [...policies.seen()].flatMap(({ policy }) => policy ?? []);
+    const look = { members, alikeIn: alikePods(podsIn), added: addedContainers(readable) };
+    for (const seen of policies.seen()) {
+      await breath.take();
+      if (signal.aborted) return;
+      try {
+        await this.#say(seen, look, signal);
+      } catch (error) {
+        // Without the right none would be written. Else the next look tries it again.
+        if (signal.aborted || isRightMissing(error)) throw error;
+        const { kind, metadata } = seen;
+        logger.warn(`the status of ${kind} ${keyOf({ metadata })} is not written: ${describeError(error)}`);
+      }
     }
   }
 
-  #containers(policy: OverridePolicy, members: readonly Cluster[], before: OverridePolicyStatus | undefined): string[] {
-    const { policies, podsIn, identitiesOf } = this.#o;
-    return containerWarnings(policy, {
-      members,
-      podsIn,
-      identitiesOf: (pod) => identitiesOf(pod, policy),
-      policies: [...policies.seen()].flatMap((seen) => seen.policy ?? []),
-      before: contradictionsIn(before),
-    });
+  async #say(
+    { kind, metadata, status: before, problems, policy }: SeenPolicy,
+    look: Look,
+    signal: AbortSignal,
+  ): Promise<void> {
+    const { generation = 0 } = metadata;
+    const warnings = policy === undefined ? [] : await this.#warnings(policy, look, before, signal);
+    const status = overridePolicyStatus({ generation, problems, warnings, before, now: Date.now() });
+    if (!jsonEqual(before, status)) await this.#write(kind, metadata, status, signal);
+  }
+
+  async #warnings(
+    policy: OverridePolicy,
+    look: Look,
+    before: OverridePolicyStatus | undefined,
+    signal: AbortSignal,
+  ): Promise<string[]> {
+    const identitiesOf = (pod: Pod): OverrideSubject['identities'] | undefined => this.#o.identitiesOf(pod, policy);
+    return [
+      // First, as what has no room at the end is cut, and those who do not know the pods would not find it there.
+      ...containerWarnings(policy, { ...look, identitiesOf, before: contradictionsIn(before) }),
+      ...overrideWarnings(policy, look.members),
+      ...(await this.#unread(policy, signal)),
+    ];
   }
 
   async #unread(policy: OverridePolicy, signal: AbortSignal): Promise<string[]> {

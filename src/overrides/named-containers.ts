@@ -1,116 +1,112 @@
 import type { Cluster } from '../api/cluster.ts';
 import type { OverridePolicy } from '../api/override-policy.ts';
-import { isFinished } from '../api/pod-phase.ts';
-import type { Pod } from '../kube/core-v1.ts';
+import type { ClusterAffinity } from '../api/selectors.ts';
 import { listOf, recordOf, textOf } from '../kube/json-fields.ts';
 import { someOf } from '../kube/some-of.ts';
 import { compileAffinity } from '../placement/cluster-affinity.ts';
-import { NAMED_CONTAINERS } from './edit-containers.ts';
-import { type OverrideSubject, selectPolicies } from './selection.ts';
+import type { AlikePods, AlikePodsIn } from './alike-pods.ts';
+import { choiceOf, type ChoosesAny, type IdentitiesOf } from './policy-choice.ts';
 
 /** Overriders that name a container, or may. */
 const NAMING = ['commandOverrider', 'argsOverrider', 'envOverrider', 'resourcesOverrider'] as const;
-const LISTS = /^\/spec\/(containers|initContainers)(\/|$)/;
+/** So many are told of a policy with their paths, one of each rule at least; of the others how many there are. */
+const MOST_TOLD = 10;
+const THERE_ARE = ', there are ';
 
 /** What is known of the pods that a policy may choose. */
 export interface KnownPods {
   readonly members: readonly Cluster[];
-  /** Those of a member, or of one namespace of them; undefined: not (all) known here. */
-  readonly podsIn: (member: string, namespace: string | undefined) => Iterable<Pod> | undefined;
-  /** Undefined: not known yet. */
-  readonly identitiesOf: (pod: Pod) => OverrideSubject['identities'] | undefined;
-  /** All policies, as one may add the container that another one changes. */
-  readonly policies: Iterable<OverridePolicy>;
+  readonly alikeIn: AlikePodsIn;
+  readonly identitiesOf: IdentitiesOf;
+  /** Containers that policies put into pods, as one may add what another one changes. */
+  readonly added: ReadonlySet<unknown>;
   /** What was said of the policy before: it stays where not all pods are known. */
   readonly before: readonly string[];
 }
 
-interface NamedContainer {
+interface NamingRule {
   readonly path: string;
-  readonly rule: number;
-  readonly name: string;
+  readonly targetCluster: ClusterAffinity | undefined;
+  readonly named: readonly { readonly path: string; readonly name: string }[];
 }
 
-/** The containers that rules of the policy name, and that no pod has which they are for. While there is none of these pods, nothing is said. */
+/**
+ * The containers that rules of the policy name, and that no pod has which they are for. While there is none of these pods, nothing is said.
+ * How many are told of a rule depends on the policy alone: replicas that know the pods of different rules have to agree in the end.
+ */
 export function containerWarnings(policy: OverridePolicy, known: KnownPods): string[] {
-  const named = namedContainers(policy);
-  if (named.length === 0) return [];
-  const added = addedContainers(known.policies);
-  return named.flatMap((one) => {
-    if (added.has(one.name)) return [];
-    const opening = `${one.path}: no pod that it is for has a container "${one.name}"`;
-    const others = otherContainers(policy, one, known);
-    if (others === 'unknown') return known.before.filter((words) => words.startsWith(opening));
-    return others.size === 0 ? [] : [`${opening}, there are ${someOf([...others].sort())}`];
+  const rules = namingRules(policy, known.added);
+  const most = Math.max(1, Math.floor(MOST_TOLD / rules.length));
+  const before = new Map(known.before.map((words) => [openingOf(words), words]));
+  const choosesAny = choiceOf(policy, known.identitiesOf);
+  const namespace = policy.kind === 'OverridePolicy' ? policy.metadata.namespace : undefined;
+  return rules.flatMap((rule) => {
+    const { there, isUnknown } = containersFor(rule, namespace, choosesAny, known);
+    const missing = rule.named.filter(({ name }) => !there.has(name));
+    if (missing.length === 0) return [];
+    const openings = missing.map(({ path, name }) => `${path}: no pod that it is for has a container "${name}"`);
+    const rest = `${rule.path}: of containers that no pod has which it is for`;
+    if (isUnknown) return [...openings, rest].flatMap((opening) => before.get(opening) ?? []);
+    if (there.size === 0) return [];
+    const others = someOf([...there].sort());
+    const more = missing.length - most;
+    return [
+      ...openings.slice(0, most).map((opening) => `${opening}${THERE_ARE}${others}`),
+      ...(more > 0 ? [`${rest}${THERE_ARE}${String(more)} more`] : []),
+    ];
   });
 }
 
-function namedContainers({ spec }: OverridePolicy): NamedContainer[] {
-  return spec.overrideRules.flatMap(({ overriders }, rule) =>
-    NAMING.flatMap((kind) =>
+/** Rules that name containers, but for those that are added. */
+function namingRules({ spec }: OverridePolicy, added: KnownPods['added']): NamingRule[] {
+  return spec.overrideRules.flatMap(({ overriders, targetCluster }, rule) => {
+    const path = `spec.overrideRules[${String(rule)}].overriders`;
+    const named = NAMING.flatMap((kind) =>
       listOf(overriders[kind]).flatMap((overrider, index) => {
         const name = textOf(recordOf(overrider)?.['containerName']);
-        const path = `spec.overrideRules[${String(rule)}].overriders.${kind}[${String(index)}].containerName`;
-        return name === undefined ? [] : [{ path, rule, name }];
+        if (name === undefined || added.has(name)) return [];
+        return [{ path: `${path}.${kind}[${String(index)}].containerName`, name }];
       }),
-    ),
-  );
+    );
+    return named.length === 0 ? [] : [{ path, targetCluster, named }];
+  });
 }
 
-/** Names of the containers of pods that the rule is for: none if one of them is called as it says, or if there are no such pods. */
-function otherContainers(
-  policy: OverridePolicy,
-  { rule, name }: NamedContainer,
-  { members, podsIn, identitiesOf }: KnownPods,
-): ReadonlySet<string> | 'unknown' {
-  const target = policy.spec.overrideRules[rule]?.targetCluster;
-  const whyNot = target === undefined ? () => undefined : compileAffinity(target);
-  const others = new Set<string>();
+/** Names of containers of the pods that the rule is for: of all these pods, or as far as all that it names are among them. */
+function containersFor(
+  { targetCluster, named }: NamingRule,
+  namespace: string | undefined,
+  choosesAny: ChoosesAny,
+  { members, alikeIn }: KnownPods,
+): { there: ReadonlySet<string>; isUnknown: boolean } {
+  const whyNot = targetCluster === undefined ? () => undefined : compileAffinity(targetCluster);
+  const there = new Set<string>();
+  const wanted = new Set(named.map(({ name }) => name));
+  const addsNothing = ({ containers }: AlikePods): boolean => containers.every((one) => there.has(one));
+  const doubtful: AlikePods[] = [];
   let isUnknown = false;
   for (const member of members) {
     if (whyNot(member) !== undefined) continue;
-    const pods = podsIn(member.name, policy.kind === 'OverridePolicy' ? policy.metadata.namespace : undefined);
-    if (pods === undefined) isUnknown = true;
-    for (const pod of pods ?? []) {
-      if (isFinished(pod)) continue;
-      const names = containersOf(pod);
-      const isNamed = names.includes(name);
-      // What it has is looked at first: whom a pod belongs to may have to be read.
-      if (!isNamed && names.every((one) => others.has(one))) continue;
-      const isChosen = chooses(policy, pod, identitiesOf(pod));
-      if (isChosen === undefined) isUnknown = true;
-      else if (isChosen && isNamed) return new Set();
-      else if (isChosen) for (const one of names) others.add(one);
+    const groups = alikeIn(member.name, namespace);
+    if (groups === undefined) isUnknown = true;
+    for (const group of groups ?? []) {
+      // What they have is looked at first: whom a pod belongs to may have to be read.
+      if (addsNothing(group)) continue;
+      const isChosen = choosesAny(group);
+      if (isChosen === undefined) doubtful.push(group);
+      if (isChosen !== true) continue;
+      for (const one of group.containers) {
+        there.add(one);
+        wanted.delete(one);
+      }
+      if (wanted.size === 0) return { there, isUnknown: false };
     }
   }
-  return isUnknown ? 'unknown' : others;
+  return { there, isUnknown: isUnknown || !doubtful.every(addsNothing) };
 }
 
-function chooses(
-  policy: OverridePolicy,
-  { metadata: { namespace = '' } }: Pod,
-  identities: OverrideSubject['identities'] | undefined,
-): boolean | undefined {
-  if (identities === undefined) return undefined;
-  const selection = selectPolicies({ namespace, identities }, [policy]);
-  return 'unknown' in selection ? undefined : selection.selected.length > 0;
-}
-
-function containersOf({ spec }: Pod): string[] {
-  return NAMED_CONTAINERS.flatMap((list) => (spec[list] ?? []).map(({ name }) => name));
-}
-
-/** Containers that policies put into pods. */
-function addedContainers(policies: Iterable<OverridePolicy>): ReadonlySet<unknown> {
-  const added = new Set<unknown>();
-  for (const { spec } of policies) {
-    for (const { overriders } of spec.overrideRules) {
-      const patched = (overriders.plaintext ?? []).filter(({ path }) => LISTS.test(path));
-      const given = [...(overriders.initContainersOverrider ?? []), ...patched].flatMap(({ value }) =>
-        Array.isArray(value) ? (value as readonly unknown[]) : [value],
-      );
-      for (const container of given) added.add(recordOf(container)?.['name']);
-    }
-  }
-  return added;
+/** What says of which container, or of which rule, the words are: how many there are, and which, may be told otherwise. */
+function openingOf(words: string): string {
+  const end = words.indexOf(THERE_ARE);
+  return end < 0 ? words : words.slice(0, end);
 }

@@ -8,9 +8,15 @@ import type { KubeObject } from '../../src/kube/object.ts';
 import { apiVersionOf } from '../../src/kube/resource.ts';
 import { create, remove } from '../../src/kube/verbs.ts';
 import { OverridePolicies } from '../../src/host/override-policies.ts';
-import { OverridePolicyStatuses } from '../../src/host/override-policy-statuses.ts';
+import {
+  OverridePolicyStatuses,
+  type OverridePolicyStatusesOptions,
+  type SeenPolicy,
+} from '../../src/host/override-policy-statuses.ts';
+import { monotonic } from '../../src/kube/clock.ts';
 import { identitiesOfPod } from '../../src/overrides/owners.ts';
-import { EAST } from '../overrides/rendered-pod.ts';
+import { overridePolicyStatus } from '../../src/overrides/policy-findings.ts';
+import { EAST, policy } from '../overrides/rendered-pod.ts';
 import { boundPod } from '../fixtures/translation.ts';
 import { MemoryApi } from '../fixtures/memory-api.ts';
 import { type MemoryApiServer, serveMemoryApi } from '../fixtures/memory-api-server.ts';
@@ -54,6 +60,26 @@ async function start(
     await server.close();
   });
   return { policies, client, events, notified: () => count };
+}
+
+/** Says on policies what is found of them until the test ends. */
+function say(options: Pick<OverridePolicyStatusesOptions, 'host' | 'policies' | 'podsIn'>): void {
+  const statuses = new OverridePolicyStatuses({
+    members: () => [EAST],
+    kinds: {
+      whyUnread: async () => await Promise.resolve(undefined),
+      isAbsent: async () => await Promise.resolve(false),
+    },
+    identitiesOf: identitiesOfPod,
+    logger: pino({ level: 'silent' }),
+    ...options,
+  });
+  const stop = new AbortController();
+  const running = statuses.run(stop.signal);
+  ends.push(async () => {
+    stop.abort();
+    await running;
+  });
 }
 const until = (check: () => void): Promise<void> => vi.waitFor(check, { timeout: 5000, interval: 5 });
 
@@ -170,6 +196,50 @@ describe('OverridePolicies', () => {
     expect(notified()).toBe(before);
     expect(events).toHaveLength(1);
   }, 20_000);
+
+  it('say it also where the host does not take it of one, which is tried again', async () => {
+    let refuses = true;
+    const { policies, client } = await start(async (made, api) => {
+      for (const name of ['a', 'b', 'c']) await make(made, namespaced(name, name === 'a' ? 'aaa' : 'shop'));
+      api.fault = ({ method, path }) =>
+        refuses && method === 'PATCH' && path.endsWith('/a/status')
+          ? { code: 422, reason: 'Invalid', message: 'too long' }
+          : undefined;
+    });
+    const statusOf = (name: string) => [...policies.seen()].find(({ metadata }) => metadata.name === name)?.status;
+    await until(() => expect(policies.unknown()).toBeUndefined());
+    say({ host: client, policies, podsIn: () => [] });
+    await until(() => expect([statusOf('b'), statusOf('c')]).toEqual([expect.anything(), expect.anything()]));
+    expect([...policies.seen()][0]?.metadata.name).toBe('a');
+    expect(statusOf('a')).toBeUndefined();
+    refuses = false;
+    await until(() => expect(statusOf('a')).toBeDefined());
+  }, 20_000);
+
+  it('let others have their turn between two that take long', async () => {
+    const { client } = await start();
+    const overriders = { argsOverrider: [{ containerName: 'ap', operator: 'replace', value: [] }] };
+    const status = overridePolicyStatus({ generation: 0, problems: [], warnings: [], before: undefined, now: 0 });
+    const seen = ['a', 'b', 'c', 'd'].map((namespace): SeenPolicy => {
+      const found = policy('OverridePolicy', 'p', { overrideRules: [{ overriders }] }, namespace);
+      return { kind: found.kind, metadata: found.metadata, status, problems: [], policy: found };
+    });
+    let turns = 0;
+    const others = setInterval(() => (turns += 1), 1);
+    ends.push(async () => await Promise.resolve(clearInterval(others)));
+    const turnsAt: number[] = [];
+    const podsIn = () => {
+      turnsAt.push(turns);
+      const since = monotonic();
+      while (monotonic() - since < 50) continue;
+      return [];
+    };
+    say({ host: client, policies: { seen: () => seen, unknown: () => undefined }, podsIn });
+    await until(() => expect(turnsAt.length).toBeGreaterThanOrEqual(seen.length));
+    // Timers have their turn before the next one, or the one after that.
+    const first = turnsAt.slice(0, seen.length);
+    expect(new Set(first).size).toBeGreaterThanOrEqual(seen.length - 1);
+  });
 
   it('that the host does not give stay unknown, with its words', async () => {
     const { policies } = await start(async (_, api) => {

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { OVERRIDE_POLICIES, type OverridePolicy, parseOverridePolicy } from '../../src/api/override-policy.ts';
 import { apiVersionOf } from '../../src/kube/resource.ts';
+import { readOverridePolicyStatus } from '../../src/api/override-policy-status.ts';
 import { customKindsOf, overridePolicyStatus, overrideWarnings } from '../../src/overrides/policy-findings.ts';
 import type { Cluster } from '../../src/api/cluster.ts';
 
@@ -86,4 +87,14 @@ it('the status stays as it is, times included, until something is found to be ot
     'False Invalid',
     'False Contradictory',
   ]);
+});
+
+it('what is more than a condition takes is cut, and stays as it is', () => {
+  const many = Array.from({ length: 1_000 }, (_, index) => `spec.overrideRules[${String(index)}]: ${'x'.repeat(60)}`);
+  const found = { generation: 2, problems: many, warnings: many };
+  const status = overridePolicyStatus({ ...found, before: undefined, now: 0 });
+  expect(status.conditions?.map(({ message }) => message.length)).toEqual([32_768, 32_768]);
+  expect(status.conditions?.[1]?.message).toMatch(/…$/);
+  expect(readOverridePolicyStatus({ status })).toEqual(status);
+  expect(overridePolicyStatus({ ...found, before: status, now: 60_000 })).toEqual(status);
 });

@@ -2,6 +2,8 @@ import { type MemberCluster, virtualNodesOf } from '../../api/member-cluster.ts'
 import { type OverridePolicy, type OverridePolicyKind, parseOverridePolicy } from '../../api/override-policy.ts';
 import type { KubeObject } from '../../kube/object.ts';
 import { policyInWords } from '../../overrides/planned-rules.ts';
+import { addedContainers } from '../../overrides/added-containers.ts';
+import { alikePods } from '../../overrides/alike-pods.ts';
 import { containerWarnings, type KnownPods } from '../../overrides/named-containers.ts';
 import { overrideWarnings } from '../../overrides/policy-findings.ts';
 import { type OverrideSubject, selectPolicies } from '../../overrides/selection.ts';
@@ -86,10 +88,11 @@ function knownPods(
   const owners = new Map(workloads.map(({ pod, chain }) => [pod, identitiesOf(chain)]));
   return {
     members,
-    podsIn: (_, namespace) =>
+    alikeIn: alikePods((_, namespace) =>
       workloads.filter((one) => namespace === undefined || one.namespace === namespace).map(({ pod }) => pod),
+    ),
     identitiesOf: (pod) => owners.get(pod),
-    policies: [policy, ...others],
+    added: addedContainers([policy, ...others]),
     before: [],
   };
 }
