@@ -3,7 +3,6 @@ import type { Logger } from 'pino';
 import { customKindKey, customKindOf } from '../api/custom-kinds.ts';
 import { ownersMayNotBeRead } from '../api/owner-rights.ts';
 import { AutoResetEvent } from '../kube/auto-reset-event.ts';
-import { CacheRoom } from '../kube/cache-room.ts';
 import { cleanText } from '../kube/clean-text.ts';
 import type { KubeClient } from '../kube/client.ts';
 import { describeError, isForbidden } from '../kube/errors.ts';
@@ -16,6 +15,7 @@ import type { Resource } from '../kube/resource.ts';
 import type { TypedObject } from '../placement/owner-chain.ts';
 import { FollowedKind } from './followed-kind.ts';
 import { IDLE_MS, kindsToFollow, MOST_KINDS } from './kinds-to-follow.ts';
+import { OwnerRoom } from './owner-room.ts';
 
 export interface CustomOwnersOptions {
   host: KubeClient;
@@ -29,6 +29,8 @@ export interface CustomOwnersOptions {
   named: () => Iterable<string>;
   /** The same for what policies choose by. */
   chosen: () => Iterable<string>;
+  /** Of these the ones that policies of the whole cluster choose by. */
+  chosenForAll: () => ReadonlySet<string>;
   changed: (object: TypedObject, old: TypedObject | undefined) => void;
   /** Between two looks, as long as there is anything to look at, in ms; 5,000. */
   lookMs?: number | undefined;
@@ -50,6 +52,8 @@ export type KindState =
 interface Kind {
   readonly resource: Resource;
   wantedAt: number;
+  /** When a pod or an owner last named it, in monotonic ms. */
+  ownsAt: number;
   byPolicy: boolean;
   /** When rights were asked for last, in monotonic ms; undefined: not yet. */
   reviewedAt: number | undefined;
@@ -59,12 +63,12 @@ interface Kind {
   isFirst: boolean;
   follower: FollowedKind | undefined;
   startedAt: number;
+  /** When it was last looked whether owners have room again, in monotonic ms. */
+  renewedAt: number;
   /** Since when it cannot be read as a whole, in monotonic ms. */
   illSince: number | undefined;
 }
 
-/** What all these kinds may take in memory together. */
-const ROOM_BYTES = 64 * 1024 * 1024;
 /** After that a kind that cannot be listed is waited for no longer, in ms. */
 const SYNC_MS = 10_000;
 /** Between two questions for the rights on a kind, in ms; for one that a policy chooses by, whose condition people watch. */
@@ -73,6 +77,8 @@ const POLICY_REVIEW_MS = 10_000;
 const LOOK_MS = 5_000;
 /** The process answers after that, whatever is not known of kinds, in ms. */
 const START_MS = 15_000;
+/** Between two looks whether owners that had no room in memory have it by now, in ms. */
+const RENEW_MS = 60_000;
 const POLL_MS = 100;
 /** One that was read is given up when rights are denied so often in a row: an API server that starts denies what it will not soon after. */
 const LAST_DENIAL = 3;
@@ -86,7 +92,7 @@ const LONGEST_WORDS = 300;
 export class CustomOwners {
   readonly #o: CustomOwnersOptions;
   readonly #directory: KindDirectory;
-  readonly #room = new CacheRoom(ROOM_BYTES);
+  readonly #room = new OwnerRoom();
   /** By key; only kinds that the host has. */
   readonly #kinds = new Map<string, Kind>();
   /** Named by pods that no cache may show yet. */
@@ -216,15 +222,21 @@ export class CustomOwners {
   }
 
   async #look(signal: AbortSignal): Promise<void> {
-    const { monotonic, named, chosen } = this.#o;
+    const { monotonic, named, chosen, logger } = this.#o;
     const now = monotonic();
     this.#beganAt ??= now;
     this.#chosen = new Set(chosen());
-    const wanted = new Set([...this.#chosen, ...this.#asked.keys(), ...named()]);
-    for (const { follower } of this.#kinds.values()) for (const key of follower?.kindsAbove() ?? []) wanted.add(key);
+    const owning = new Set([...this.#asked.keys(), ...named()]);
+    for (const { follower } of this.#kinds.values()) for (const key of follower?.kindsAbove() ?? []) owning.add(key);
+    const wanted = new Set([...this.#chosen, ...owning]);
     for (const [key, known] of this.#kinds) {
       known.byPolicy = this.#chosen.has(key);
       known.illSince = known.follower?.problem === undefined ? undefined : (known.illSince ?? now);
+      if (now - known.renewedAt >= RENEW_MS) {
+        known.renewedAt = now;
+        if (known.follower?.renew() === true)
+          logger.info({ kind: key }, `${known.resource.plural} are read anew, as there is room for more of them`);
+      }
       if (wanted.has(key)) known.wantedAt = now;
       else if (known.follower === undefined) this.#kinds.delete(key);
     }
@@ -234,6 +246,7 @@ export class CustomOwners {
       if (signal.aborted) return;
       if (this.#isDue(key)) await this.#review(key, signal);
     }
+    for (const [key, known] of this.#kinds) if (owning.has(key)) known.ownsAt = now;
     await this.#follow(now, signal);
     this.#hasSettled ||= ![...wanted].some((key) => this.stateOf(key).is === 'pending');
     this.#tell();
@@ -311,10 +324,13 @@ export class CustomOwners {
 
   /** Begins to follow what comes first, and ends what does not. */
   async #follow(now: number, signal: AbortSignal): Promise<void> {
-    const { host, logger, metrics, changed, monotonic } = this.#o;
+    const { host, logger, metrics, changed, chosenForAll, monotonic } = this.#o;
     const allowed = [...this.#kinds].filter(([, { isAllowed }]) => isAllowed);
+    const forAll = chosenForAll();
     const first = kindsToFollow(
-      allowed.map(([key, { follower, ...rest }]) => ({ key, ...rest, isFollowed: follower !== undefined })),
+      allowed.map(([key, { follower, ...rest }]) => {
+        return { key, ...rest, isForAll: forAll.has(key), isFollowed: follower !== undefined };
+      }),
       now,
     );
     for (const [key, known] of this.#kinds) {
@@ -354,12 +370,14 @@ function fresh(resource: Resource, byPolicy: boolean, now: number): Kind {
     resource,
     byPolicy,
     wantedAt: now,
+    ownsAt: Number.NEGATIVE_INFINITY,
     reviewedAt: undefined,
     isAllowed: false,
     denials: 0,
     isFirst: false,
     follower: undefined,
     startedAt: now,
+    renewedAt: now,
     illSince: undefined,
   };
 }

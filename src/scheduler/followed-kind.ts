@@ -1,13 +1,15 @@
 import type { Logger } from 'pino';
-import type { CacheRoom } from '../kube/cache-room.ts';
+import { childSignal } from '../kube/child-signal.ts';
 import type { KubeClient } from '../kube/client.ts';
 import type { InformerMetrics } from '../kube/informer-metrics.ts';
 import { Informer } from '../kube/informer.ts';
 import { metadataOnly } from '../kube/metadata-only.ts';
-import { keyFor } from '../kube/object.ts';
+import { keyFor, keyOf } from '../kube/object.ts';
 import { apiVersionOf, type Resource } from '../kube/resource.ts';
 import type { TypedObject } from '../placement/owner-chain.ts';
 import { kindAbove } from '../api/custom-kinds.ts';
+import { whyBare } from './bare-owner.ts';
+import { OwnerAccount, type OwnerRoom } from './owner-room.ts';
 import { ownerProjection } from './projections.ts';
 
 const ABOVE = 'above';
@@ -15,7 +17,7 @@ const ABOVE = 'above';
 export interface FollowedKindOptions {
   host: KubeClient;
   resource: Resource;
-  room: CacheRoom;
+  room: OwnerRoom;
   logger: Logger;
   metrics?: InformerMetrics | undefined;
   changed: (object: TypedObject, old: TypedObject | undefined) => void;
@@ -23,46 +25,53 @@ export interface FollowedKindOptions {
 
 /** The objects of a kind that owns pods, by their metadata alone, from {@link start} to {@link stop}. */
 export class FollowedKind {
-  readonly #informer: Informer<TypedObject>;
-  readonly #isNamespaced: boolean;
+  readonly #o: FollowedKindOptions;
+  readonly #account: OwnerAccount;
   readonly #stop = new AbortController();
-  readonly #end: () => void;
-  readonly #changed: FollowedKindOptions['changed'];
+  /** What is known. */
+  #informer: Informer<TypedObject>;
+  #end: () => void = () => undefined;
   #running: Promise<void> = Promise.resolve();
+  #isRenewing = false;
 
-  constructor({ host, resource, room, logger, metrics, changed }: FollowedKindOptions) {
-    const share = room.share();
-    this.#end = () => share.end();
-    this.#changed = changed;
-    this.#isNamespaced = resource.namespaced;
-    this.#informer = new Informer<TypedObject>({
-      client: host,
-      resource: metadataOnly(resource),
-      transform: ownerProjection(apiVersionOf(resource), resource.kind),
-      indexes: { [ABOVE]: kindAbove },
-      share,
-      logger,
-      metrics,
-    });
+  constructor(options: FollowedKindOptions) {
+    this.#o = options;
+    this.#account = new OwnerAccount(options.room);
+    this.#informer = this.#reader();
   }
 
   /** `synced` is called once all of it is known. */
   start(synced: () => void): void {
-    const { signal } = this.#stop;
-    const off = this.#informer.on({
-      added: (object) => this.#changed(object, undefined),
-      updated: this.#changed,
-    });
-    this.#informer.whenSynced(signal).then(synced, () => undefined);
-    this.#running = this.#informer.run(signal).finally(() => {
-      off();
-      this.#end();
-    });
+    this.#informer.whenSynced(this.#stop.signal).then(synced, () => undefined);
+    this.#end = this.#begin(this.#informer);
   }
 
   async stop(): Promise<void> {
     this.#stop.abort();
     await this.#running;
+    this.#account.end();
+  }
+
+  /** Reads all of it anew if owners have room by now that had none: what is known stays until that is complete. Says whether it does. */
+  renew(): boolean {
+    if (this.#isRenewing || !this.hasSynced || !this.#account.hasRoomAgain) return false;
+    this.#isRenewing = true;
+    const [before, end] = [this.#informer, this.#end];
+    const next = this.#reader();
+    const off = next.on({
+      listed: () => {
+        off();
+        end();
+        this.#informer = next;
+        this.#isRenewing = false;
+        for (const object of next.values()) {
+          const old = before.get(keyOf(object));
+          if (!isSame(object, old)) this.#o.changed(object, old);
+        }
+      },
+    });
+    this.#end = this.#begin(next);
+    return true;
   }
 
   get hasSynced(): boolean {
@@ -76,11 +85,55 @@ export class FollowedKind {
 
   /** By its name; the namespace is that of what it owns. */
   named(namespace: string | undefined, name: string): TypedObject | undefined {
-    return this.#informer.get(keyFor(this.#isNamespaced ? namespace : undefined, name));
+    return this.#informer.get(keyFor(this.#o.resource.namespaced ? namespace : undefined, name));
   }
 
   /** Kinds that own objects of this one, by their keys. */
   kindsAbove(): Iterable<string> {
     return this.#informer.indexValues(ABOVE);
   }
+
+  #reader(): Informer<TypedObject> {
+    const { host, resource, logger, metrics } = this.#o;
+    const project = ownerProjection(apiVersionOf(resource), resource.kind);
+    return new Informer<TypedObject>({
+      client: host,
+      resource: metadataOnly(resource),
+      transform: (raw) => this.#account.keep(project(raw)),
+      indexes: { [ABOVE]: kindAbove },
+      logger,
+      metrics,
+    });
+  }
+
+  /** Returns what ends it. */
+  #begin(informer: Informer<TypedObject>): () => void {
+    const turn = childSignal(this.#stop.signal);
+    const { changed } = this.#o;
+    const isKnown = (): boolean => this.#informer === informer;
+    const off = informer.on({
+      // Those that are read anew are known already.
+      added: (object) => {
+        if (isKnown()) changed(object, undefined);
+      },
+      updated: (object, old) => {
+        if (isKnown()) changed(object, old);
+      },
+      deleted: (object) => {
+        // Another one may have its name by now.
+        if (informer.get(keyOf(object)) === undefined) this.#account.forget(object);
+      },
+      listed: (keys) => this.#account.retain(keys),
+    });
+    const running = informer.run(turn.signal).finally(() => {
+      off();
+      turn.release();
+    });
+    this.#running = this.#running.then(async () => await running);
+    return () => turn.abort();
+  }
+}
+
+function isSame(object: TypedObject, old: TypedObject | undefined): boolean {
+  return object.metadata.resourceVersion === old?.metadata.resourceVersion && whyBare(object) === whyBare(old);
 }

@@ -65,6 +65,7 @@ export class HostView {
       monotonic,
       namedByPods: () => this.pods.indexValues(ABOVE),
       chosen: () => this.policies.customKinds(),
+      chosenForAll: () => this.policies.customKindsForAll(),
       isComplete: () => this.pods.hasSynced && this.policies.hasSynced,
     });
     this.policies = new PolicyCache({ host, logger, metrics, monotonic });

@@ -1,8 +1,10 @@
 /** A kind that could be followed. */
 export interface FollowCandidate {
   readonly key: string;
-  /** A policy chooses by it. */
-  readonly byPolicy: boolean;
+  /** A policy of the whole cluster chooses by it. */
+  readonly isForAll: boolean;
+  /** When a pod or an owner last named it, in monotonic ms. */
+  readonly ownsAt: number;
   /** When something last named it, in monotonic ms. */
   readonly wantedAt: number;
   readonly isFollowed: boolean;
@@ -14,13 +16,14 @@ export const MOST_KINDS = 16;
 export const IDLE_MS = 600_000;
 
 /**
- * Which of the kinds are to be followed: those that policies choose by come first, then those that were needed last, and of these the ones
- * that are followed already, so that kinds that are needed all the time do not take turns.
+ * Which of the kinds are to be followed: those that policies of the whole cluster choose by come first, then those that own anything. Who may write policies of
+ * one namespace may name many that own nothing there: these come last. Of each the ones that were needed last, and then those that are followed
+ * already, so that kinds that are needed all the time do not take turns.
  */
 export function kindsToFollow(candidates: readonly FollowCandidate[], now: number): ReadonlySet<string> {
   const needed = candidates.filter(({ wantedAt }) => now - wantedAt < IDLE_MS);
-  const rank = ({ byPolicy, wantedAt, isFollowed }: FollowCandidate): readonly number[] => [
-    byPolicy ? 0 : 1,
+  const rank = ({ isForAll, ownsAt, wantedAt, isFollowed }: FollowCandidate): readonly number[] => [
+    isForAll ? 0 : now - ownsAt < IDLE_MS ? 1 : 2,
     -wantedAt,
     isFollowed ? 0 : 1,
   ];

@@ -10,6 +10,7 @@ import { metadataOnly } from '../kube/metadata-only.ts';
 import { apiVersionOf, type Resource } from '../kube/resource.ts';
 import type { OwnerChain, TypedObject } from '../placement/owner-chain.ts';
 import { customKindKey, kindAbove } from '../api/custom-kinds.ts';
+import { whyBare } from './bare-owner.ts';
 import { CustomOwners } from './custom-owners.ts';
 import { ownerProjection } from './projections.ts';
 import { OwnerLookUp } from './owner-look-up.ts';
@@ -31,6 +32,8 @@ export interface OwnerDirectoryOptions {
   namedByPods: () => Iterable<string>;
   /** The same for what policies choose by. */
   chosen: () => Iterable<string>;
+  /** Of these the ones that policies of the whole cluster choose by. */
+  chosenForAll: () => ReadonlySet<string>;
   /** Whether all pods and policies are known. */
   isComplete: () => boolean;
   /** Between two looks at kinds that are not Kubernetes' own, in ms. */
@@ -58,7 +61,7 @@ export class OwnerDirectory {
   readonly #handlers = new Set<OwnerHandler>();
 
   constructor(options: OwnerDirectoryOptions) {
-    const { host, logger, metrics, monotonic, namedByPods, chosen, isComplete, lookMs } = options;
+    const { host, logger, metrics, monotonic, namedByPods, chosen, chosenForAll, isComplete, lookMs } = options;
     this.#monotonic = monotonic;
     this.#budget = new WaitBudget(monotonic);
     const resourceOf = (owner: OwnerReference): Resource | undefined => ownerKind(owner) ?? this.#customResource(owner);
@@ -88,6 +91,7 @@ export class OwnerDirectory {
       isComplete: () => this.#hasOwn && isComplete(),
       named: () => this.#named(namedByPods()),
       chosen,
+      chosenForAll,
       lookMs,
       changed: (object, old) => {
         this.#seen(object);
@@ -180,9 +184,10 @@ export class OwnerDirectory {
     return key !== undefined && this.#custom.holds(key);
   }
 
-  /** Whether an owner is in the caches: what was read stays known while its kind cannot be. */
+  /** Whether an owner is in the caches, with its labels: what was read stays known while its kind cannot be. */
   isRead({ apiVersion, kind, metadata: { name, namespace, uid = '' } }: TypedObject): boolean {
-    return this.#find({ apiVersion, kind, name, uid }, namespace) !== undefined;
+    const found = this.#find({ apiVersion, kind, name, uid }, namespace);
+    return found !== undefined && whyBare(found) === undefined;
   }
 
   /** Whether the host does not have a kind that is not Kubernetes' own, as far as is known. */

@@ -91,10 +91,12 @@ export class PolicyCache {
 
   /** Kinds that are not Kubernetes' own, by their keys, that policies in use choose by. */
   customKinds(): ReadonlySet<string> {
-    const keys = [...this.values()].flatMap(({ compiled }) =>
-      (compiled?.policy.spec.resourceSelectors ?? []).map((selector) => customKindKey(selector)),
-    );
-    return new Set(keys.filter((key) => key !== undefined));
+    return customKindsOf(this.values());
+  }
+
+  /** Those of them that policies of the whole cluster choose by. */
+  customKindsForAll(): ReadonlySet<string> {
+    return customKindsOf(this.clusterWide.values());
   }
 
   /** The rules for a pod. */
@@ -150,6 +152,13 @@ export class PolicyCache {
     }
     return list;
   }
+}
+
+function customKindsOf(policies: Iterable<KnownPolicy>): ReadonlySet<string> {
+  const keys = [...policies].flatMap(({ compiled }) =>
+    (compiled?.policy.spec.resourceSelectors ?? []).map((selector) => customKindKey(selector)),
+  );
+  return new Set(keys.filter((key) => key !== undefined));
 }
 
 function isSameName({ policy: a }: CompiledPolicy, { policy: b }: CompiledPolicy): boolean {

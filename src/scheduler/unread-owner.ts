@@ -1,6 +1,7 @@
 import { cleanText } from '../kube/clean-text.ts';
 import type { Pod } from '../kube/core-v1.ts';
 import type { OwnerChain } from '../placement/owner-chain.ts';
+import { whyBare } from './bare-owner.ts';
 import type { HostView } from './host-view.ts';
 
 const LONGEST_NAME = 253;
@@ -20,7 +21,7 @@ export function unreadOwner(chain: OwnerChain, view: Pick<HostView, 'owners' | '
   if (last === undefined || last.kind === 'Pod') return undefined;
   const { apiVersion, kind, metadata } = last;
   const policy = view.policies.wantingLabelsOf(last)?.policy;
-  const why = policy === undefined ? undefined : view.owners.whyUnread(apiVersion, kind);
+  const why = policy === undefined ? undefined : (whyBare(last) ?? view.owners.whyUnread(apiVersion, kind));
   if (policy === undefined || why === undefined) return undefined;
   const owner = `its owner ${kind} ${cleanText(metadata.name, LONGEST_NAME)}`;
   return { policy: `${policy.kind} ${policy.metadata.name}`, owner, why };
@@ -51,11 +52,12 @@ function whyHeld(chain: OwnerChain, { owners, policies }: Pick<HostView, 'owners
   const last = chain.at(-1);
   if (last === undefined || last.kind === 'Pod') return undefined;
   const { apiVersion, kind, metadata } = last;
-  if (!owners.holds(apiVersion, kind) || owners.isRead(last)) return undefined;
+  const bare = whyBare(last);
+  if (bare === undefined && (!owners.holds(apiVersion, kind) || owners.isRead(last))) return undefined;
   const policy = (policies.wantingLabelsOf(last) ?? policies.mayChooseAbove(last))?.policy;
   if (policy === undefined) return undefined;
   const owner = `its owner ${kind} ${cleanText(metadata.name, LONGEST_NAME)}`;
-  const why = owners.whyUnread(apiVersion, kind) ?? '';
+  const why = bare ?? owners.whyUnread(apiVersion, kind) ?? '';
   return `it is not known whether ${policy.kind} ${policy.metadata.name} is meant for it, as ${owner} cannot be read now, which it waits for (${why})`;
 }
 

@@ -7,7 +7,8 @@ const NOW = 10_000_000;
 function some(count: number, prefix: string, more: Partial<FollowCandidate> = {}): FollowCandidate[] {
   return Array.from({ length: count }, (_, index) => ({
     key: `${prefix}${String(index).padStart(2, '0')}`,
-    byPolicy: false,
+    isForAll: false,
+    ownsAt: NOW,
     wantedAt: NOW,
     isFollowed: false,
     ...more,
@@ -25,9 +26,18 @@ test.each<[string, FollowCandidate[], string[]]>([
     some(MOST_KINDS, 'f').map(({ key }) => key),
   ],
   [
-    'what a policy chooses by before all others',
-    [...some(MOST_KINDS, 'f', { isFollowed: true }), ...some(1, 'p', { byPolicy: true })],
+    'what a policy of the whole cluster chooses by before all others',
+    [...some(MOST_KINDS, 'f', { isFollowed: true }), ...some(1, 'p', { isForAll: true, ownsAt: -Infinity })],
     ['p00', ...some(MOST_KINDS - 1, 'f').map(({ key }) => key)],
+  ],
+  [
+    'what owns anything, or did lately, before what only policies of namespaces choose by',
+    [
+      ...some(MOST_KINDS, 'n', { ownsAt: NOW - IDLE_MS, isFollowed: true }),
+      ...some(1, 'o'),
+      ...some(1, 'p', { ownsAt: NOW - IDLE_MS + 1 }),
+    ],
+    ['o00', 'p00', ...some(MOST_KINDS - 2, 'n').map(({ key }) => key)],
   ],
   [
     'what is needed now before what was',

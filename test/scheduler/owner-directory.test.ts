@@ -21,6 +21,8 @@ let confirmHost: () => Promise<void>;
 /** Pods there are, by name; only what they name as their controllers counts. */
 const pods = new Map<string, Pod>();
 const chosen = new Set<string>();
+/** Of these the ones that policies of the whole cluster choose by. */
+const chosenForAll = new Set<string>();
 let running: Promise<void>;
 let ended: AbortController;
 
@@ -63,6 +65,7 @@ function directory(): OwnerDirectory {
       }
     },
     chosen: () => chosen,
+    chosenForAll: () => chosenForAll,
     isComplete: () => true,
     lookMs: 100,
   });
@@ -102,6 +105,7 @@ beforeEach(async () => {
   confirmHost = async () => await Promise.resolve();
   pods.clear();
   chosen.clear();
+  chosenForAll.clear();
   api = new MemoryApi();
   server = await serveMemoryApi(api);
 });
@@ -405,6 +409,64 @@ describe('owners that anybody made up', () => {
     await until('the host was asked', async () => (await owners.whenKnown(one)) !== undefined && asked() > 0);
     await new Promise((resolve) => setTimeout(resolve, 50));
     expect(await owners.whenKnown(one)).toBeDefined();
+  });
+
+  test('of one namespace fill no room but that of the namespace, and keep only its own pods waiting', async () => {
+    const web = pod('web-x', ROLLOUT, 'web');
+    rollout('web', { tier: 'front' });
+    run();
+    await synced();
+    const labels = Object.fromEntries(
+      Array.from({ length: 2_500 }, (_, index) => [`${'x'.repeat(200)}/label-${String(index)}`, 'x']),
+    );
+    const paths = Array.from({ length: 70 }, (_, index) => {
+      return `/apis/argoproj.io/v1alpha1/namespaces/mean/rollouts/big-${String(index)}`;
+    });
+    for (const [index, path] of paths.entries())
+      api.put(path, { ...ROLLOUT, metadata: { uid: `uid-big-${String(index)}`, namespace: 'mean', labels } });
+    rollout('late', { tier: 'front' });
+    const late = pod('late-x', ROLLOUT, 'late');
+    await until('the late one is read', () => {
+      now += 1_000;
+      return isRead(late);
+    });
+    now += 15_000;
+    expect([holds(), isRead(late), isRead(web)]).toEqual([false, true, true]);
+    expect(labelsAbove(late)).toEqual([{ tier: 'front' }]);
+    const mean = pod('mean-x', ROLLOUT, 'big-69');
+    const own = { ...mean, metadata: { ...mean.metadata, namespace: 'mean' } };
+    expect([owners.isKnown(own), isRead(own)]).toEqual([true, false]);
+    // It needs no change to be read once there is room for it.
+    const heard: unknown[] = [];
+    owners.on(({ metadata }, old) => heard.push([metadata.name, old?.metadata.labels]));
+    heard.length = 0;
+    for (const path of paths.slice(0, -1)) api.delete(path);
+    await until('it is read', () => {
+      now += 10_000;
+      return isRead(own);
+    });
+    expect([labelsAbove(own), heard]).toEqual([[labels], [['big-69', undefined]]]);
+    expect(labelsAbove(web)).toEqual([{ tier: 'front' }]);
+    // From then on all is as before.
+    rollout('web', { tier: 'back' });
+    await until('the change is heard of', () => heard.length > 1);
+    expect([labelsAbove(web), heard.slice(1)]).toEqual([[{ tier: 'back' }], [['web', { tier: 'front' }]]]);
+  }, 30_000);
+
+  test('of kinds that only policies of a namespace name take no place of one that has pods', async () => {
+    const many = Array.from({ length: 20 }, (_, index) => {
+      return { apiVersion: 'many.example.com/v1', kind: `Many${String(index)}` };
+    });
+    for (const one of [...many, KAFKA]) chosen.add(customKindKey(one) ?? '');
+    chosenForAll.add(customKindKey(KAFKA) ?? '');
+    rollout('web', { tier: 'front' });
+    const web = pod('web-x', ROLLOUT, 'web');
+    run();
+    await synced();
+    await until('it is read', () => isRead(web));
+    expect([holds(ROLLOUT), holds(KAFKA)]).toEqual([false, false]);
+    // 16 are followed.
+    expect(many.filter((one) => holds(one))).toHaveLength(6);
   });
 
   test('of a kind that is followed take from the budget that all share', async () => {
