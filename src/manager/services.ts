@@ -40,6 +40,8 @@ export function memberServices(
         return { network: told.spec.network, writes: mode === 'Mirror' && servicesCanBeWritten(told.status) };
       },
       reachable: () => connection.reachable(),
+      synced: () => connection.synced(),
+      unread: () => connection.caches.lastingRefusal,
     },
     spec: () => ({ ...member().spec, services: wantedServicesOf(member()) }),
     mayWrite,

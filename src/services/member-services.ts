@@ -113,7 +113,7 @@ export class MemberServices {
     this.#lookAtAll();
   }
 
-  /** The spec of the MemberCluster was edited, or the member answers again. */
+  /** The spec of the MemberCluster was edited. */
   changed(): void {
     this.#edited.set();
     this.#lookAtAll();
@@ -195,7 +195,8 @@ export class MemberServices {
 
   /** Runs the member's informers while Services are mirrored, and with mode None until former copies are gone. */
   async #follow(signal: AbortSignal): Promise<void> {
-    const { spec, host, member, metrics } = this.#o;
+    const { spec, mayWrite, host, member, metrics } = this.#o;
+    const canWrite = (): boolean => mayWrite() && member.reachable();
     while (!signal.aborted) {
       const isWanted = (): boolean => spec().services.mode !== 'None';
       while (!isWanted() && !this.#wasMirrored && !signal.aborted) await this.#edited.wait(signal);
@@ -207,9 +208,14 @@ export class MemberServices {
       const running = [copies.run(child.signal), this.#whenKnown(child.signal)];
       const isUsed = (): boolean =>
         isWanted() || (copies.synced && this.#complete ? copies.own().length > 0 : copies.problem === undefined);
+      let couldWrite = canWrite();
       while (isUsed() && !signal.aborted) {
         if (isWanted()) this.#wasMirrored = true;
-        if (this.#others.look()) this.#lookAtAll();
+        const hasStalled = this.#others.look();
+        // What changed in an outage would wait for its next turn.
+        const isBack = canWrite() && !couldWrite;
+        couldWrite = canWrite();
+        if (hasStalled || isBack) this.#lookAtAll();
         metrics.services.copies.set({ member: member.name }, copies.services.size);
         await pause(POLL_MS, signal);
       }
@@ -226,9 +232,19 @@ export class MemberServices {
     }
   }
 
+  /**
+   * What stands in the member is known, and what decides where that is to be. Without the member's own pods, nodes and namespaces each slice
+   * would be written as if none of its endpoints were in the member, and be put right a moment later. Where the member goes on to refuse to
+   * show them, that is better than what was told before.
+   */
+  get #isKnown(): boolean {
+    const { host, member } = this.#o;
+    const isMemberRead = member.synced() || member.unread() !== undefined;
+    return this.#copies.synced && host.services.hasSynced && isMemberRead;
+  }
+
   async #whenKnown(signal: AbortSignal): Promise<void> {
-    const isKnown = (): boolean => this.#copies.synced && this.#o.host.services.hasSynced;
-    while (!isKnown() && !signal.aborted) await pause(POLL_MS / 10, signal);
+    while (!this.#isKnown && !signal.aborted) await pause(POLL_MS / 10, signal);
     this.#lookAtAll();
     this.#addresses.wakeAll();
     const { slices } = this.#o.host;
@@ -262,10 +278,10 @@ export class MemberServices {
   }
 
   async #look(key: string, signal: AbortSignal): Promise<HandlerResult> {
-    const { mayWrite, host, member, logger } = this.#o;
+    const { mayWrite, member, logger } = this.#o;
     if (!mayWrite()) return this.#notTried(key);
     // All keys are queued again once the caches have synced.
-    if (!host.services.hasSynced || !this.#copies.synced) return undefined;
+    if (!this.#isKnown) return undefined;
     if (!member.reachable()) return this.#notTried(key);
     const { namespace = '' } = splitKey(key);
     const rest = Math.max(this.#refusals.restMs(key), this.#sync.restMs(key));

@@ -110,6 +110,16 @@ export class ServiceWorld {
     else send(this.host, 'POST', path, body);
   }
 
+  /** The host's controller says that they are pods of the host: an address by the name of each. */
+  leadToPods(name: string, addresses: Readonly<Record<string, string>>, slice = `${name}-1`): void {
+    this.lead(name, Object.values(addresses), slice);
+    const endpoints: Endpoint[] = Object.entries(addresses).map(([pod, address]) => {
+      const uid = this.host.objects.get(`/api/v1/namespaces/${NS}/pods/${pod}`)?.metadata.uid ?? '';
+      return { addresses: [address], conditions: { ready: true }, targetRef: { kind: 'Pod', namespace: NS, name: pod, uid } };
+    });
+    send(this.host, 'PATCH', `${slicesPath()}/${slice}`, { endpoints });
+  }
+
   /** Breaks what is open, too. */
   break(api: MemoryApi, fault: MemoryApi['fault']): void {
     api.fault = fault;
@@ -206,6 +216,8 @@ export class ServiceWorld {
           sharesCluster: (other) => running.sharing.includes(other),
           toldOf: (other) => this.#told.get(other),
           reachable: () => running.reachable,
+          synced: () => memberPods.hasSynced,
+          unread: () => memberPods.lastingRefusal,
         },
         spec: () => ({
           services: { mode: running.mode, namespaces: running.always, multiCluster: 'None' },
