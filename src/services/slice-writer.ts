@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import type { EndpointSlice } from '../kube/discovery-v1.ts';
+import { type EndpointSlice, HEADLESS_LABEL, PROXY_NAME_LABEL } from '../kube/discovery-v1.ts';
 import { canonicalJson } from '../kube/canonical-json.ts';
 import { isAlreadyExists } from '../kube/errors.ts';
 import { jsonEqual } from '../kube/json-equal.ts';
@@ -131,7 +131,8 @@ function hashOf(wanted: EndpointSlice, { metadata, addressType, endpoints, ports
 }
 
 function isSameSlice(is: EndpointSlice, shall: EndpointSlice): boolean {
-  const labels = shall.metadata.labels ?? {};
+  // With one of these that is not wanted any more proxies would look past the slice.
+  const labels = { [HEADLESS_LABEL]: undefined, [PROXY_NAME_LABEL]: undefined, ...shall.metadata.labels };
   return (
     hasMarks(is.metadata, shall.metadata) &&
     Object.entries(labels).every(([key, value]) => is.metadata.labels?.[key] === value) &&
