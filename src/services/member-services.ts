@@ -128,7 +128,7 @@ export class MemberServices {
   finding(): ServicesFinding | undefined {
     const { spec, host, member } = this.#o;
     const copies = this.#copies;
-    const { mode } = spec().services;
+    const { mode, namespaces } = spec().services;
     if (mode === 'None' && !this.#wasMirrored) return undefined;
     const slicesProblem = spec().network === 'Isolated' ? undefined : host.slices.problem;
     return servicesFinding({
@@ -140,6 +140,7 @@ export class MemberServices {
       memberLimit: copies.limit,
       refusals: this.#refusals.words(),
       synced: copies.synced,
+      unmapped: namespaces.filter((namespace) => member.namespaces.memberNamespaceOf(namespace) === undefined),
       problems: this.#sync.problems,
     });
   }

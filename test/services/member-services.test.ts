@@ -51,6 +51,22 @@ it('takes Services along whose pods are elsewhere where the MemberCluster names 
   await until(() => world.copy('db', 'data') !== undefined);
 });
 
+it.each<[string, Partial<Record<'unmapped' | 'notLent', string[]>>, RegExp]>([
+  ['is mapped to none there', { unmapped: ['data'] }, /maps them to none there: data\./],
+  ['is there and not lent', { notLent: ['data'] }, /as they should: data\/db\. namespace data exists there and is not ours\./],
+])('tells of a listed namespace that %s, and keeps Services of the others', async (_what, options, message) => {
+  world.offer('db', {}, 'data');
+  world.offer('web');
+  const running = world.start('east', { always: ['data', 'shop'], ...options });
+  await until(() => running.services.finding()?.reason === 'NamespaceNotAllowed');
+  expect(running.services.finding()?.message).toMatch(message);
+  await until(() => world.copy('web') !== undefined);
+  expect(world.copy('db', 'data')).toBeUndefined();
+  Object.assign(running, { unmapped: [], notLent: [] });
+  running.services.changed();
+  await until(() => world.copy('db', 'data') !== undefined && running.services.finding()?.reason === 'Mirrored');
+});
+
 it('gathers many changes of one Service into few writes', async () => {
   world.offer('web');
   world.run('a');

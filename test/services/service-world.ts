@@ -29,6 +29,10 @@ export interface RunningServices {
   mode: 'None' | 'Mirror';
   network: 'Flat' | 'Isolated';
   always: string[];
+  /** Namespaces of the host that no namespace of the member stands for. */
+  unmapped: string[];
+  /** Namespaces of the host whose namespace in the member is not to be used. */
+  notLent: string[];
   /** Other MemberClusters of the same cluster. */
   sharing: string[];
   /** What the host is told of it. */
@@ -163,7 +167,7 @@ export class ServiceWorld {
       prefix = '',
       ...options
     }: Partial<
-      Pick<RunningServices, 'mode' | 'network' | 'sharing' | 'always' | 'writes'> & { node: string; prefix: string }
+      Pick<RunningServices, 'mode' | 'network' | 'sharing' | 'always' | 'unmapped' | 'notLent' | 'writes'> & { node: string; prefix: string }
     > = {},
   ): RunningServices {
     const stop = new AbortController();
@@ -189,6 +193,8 @@ export class ServiceWorld {
       mode: 'Mirror',
       network: 'Flat',
       always: [],
+      unmapped: [],
+      notLent: [],
       sharing: [],
       writes: true,
       ...options,
@@ -208,8 +214,14 @@ export class ServiceWorld {
           client,
           nodes: { get: () => undefined },
           namespaces: {
-            memberNamespaceOf: (namespace) => `${prefix}${namespace}`,
-            ensure: (namespace, _, former) => Promise.resolve({ namespace: former ?? `${prefix}${namespace}` }),
+            memberNamespaceOf: (namespace) =>
+              running.unmapped.includes(namespace) ? undefined : `${prefix}${namespace}`,
+            ensure: (namespace, _, former) =>
+              Promise.resolve(
+                running.notLent.includes(namespace)
+                  ? { hold: { message: `namespace ${prefix}${namespace} exists there and is not ours.` } }
+                  : { namespace: former ?? `${prefix}${namespace}` },
+              ),
           },
           copiesOf: (namespace) => memberPods.byIndex(NAMESPACE, namespace),
           copyOf: (uid) => memberPods.byIndex(COPY, uid)[0],
