@@ -56,9 +56,10 @@ function isSelected({ metadata, spec }: Service, { metadata: { namespace, labels
   );
 }
 
-/** By the rules of FindPort: a name is looked up among the ports of the pod's containers. */
+/** By the rules of FindPort: a name is looked up among the ports of the pod's containers and sidecars. */
 function endpointPort({ name, protocol, port, targetPort, appProtocol }: ServicePort, { spec }: Pod): EndpointPort[] {
-  const named = [...spec.containers, ...(spec.initContainers ?? [])]
+  const sidecars = (spec.initContainers ?? []).filter(({ restartPolicy }) => restartPolicy === 'Always');
+  const named = [...spec.containers, ...sidecars]
     .flatMap(({ ports = [] }) => ports)
     .find((one) => one.name === targetPort && (one.protocol ?? 'TCP') === (protocol ?? 'TCP'));
   const number = typeof targetPort === 'string' ? named?.containerPort : targetPort === 0 ? port : (targetPort ?? port);

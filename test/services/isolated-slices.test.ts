@@ -83,6 +83,28 @@ describe('as the controller of Kubernetes has it', () => {
     ['one without an address', { ips: [] }, {}, undefined],
     ['one of the other family', { ips: ['fd00::1'] }, {}, undefined],
     ['one without the port', { spec: { containers: [{ name: 'app' }] } }, {}, undefined],
+    [
+      'one that has the port only while it is made ready',
+      {
+        spec: {
+          containers: [{ name: 'app' }],
+          initContainers: [{ name: 'init', ports: [{ name: 'http', containerPort: 8080 }] }],
+        },
+      },
+      {},
+      undefined,
+    ],
+    [
+      'one whose sidecar has the port',
+      {
+        spec: {
+          containers: [{ name: 'app' }],
+          initContainers: [{ name: 'proxy', restartPolicy: 'Always', ports: [{ name: 'http', containerPort: 8080 }] }],
+        },
+      },
+      {},
+      { ready: true, serving: true, terminating: false },
+    ],
     ['nothing for a Service that selects none', {}, { selector: {} }, undefined],
   ])('%s', (_, parts, spec, wanted) => {
     expect(endpointsOf(spec, podIn(parts)).map(({ conditions }) => conditions)).toEqual(
