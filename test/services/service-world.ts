@@ -12,6 +12,7 @@ import { PODS, SERVICES } from '../../src/kube/resource.ts';
 import { hostServiceProjection } from '../../src/services/host-service.ts';
 import { HostSlices } from '../../src/services/host-slices.ts';
 import { MemberServices } from '../../src/services/member-services.ts';
+import type { ServiceWaits } from '../../src/services/member-services-options.ts';
 import { serviceMetrics } from '../../src/services/service-metrics.ts';
 import { type MemoryApiServer, serveMemoryApi } from '../fixtures/memory-api-server.ts';
 import { MemoryApi, type MemoryRequest } from '../fixtures/memory-api.ts';
@@ -22,6 +23,17 @@ const COPY = 'copy';
 const NAMESPACE = 'namespace';
 const servicesPath = (namespace = NS): string => `/api/v1/namespaces/${namespace}/services`;
 const slicesPath = (namespace = NS): string => `/apis/discovery.k8s.io/v1/namespaces/${namespace}/endpointslices`;
+
+const SHORT_WAITS: ServiceWaits = {
+  gather: 20,
+  rest: 20,
+  longestRest: 200,
+  empty: 300,
+  stalled: 300,
+  handOver: 4_000,
+  failing: 1_000,
+  refused: { rest: 1_000, late: 500 },
+};
 
 /** A running part of the program for one MemberCluster. */
 export interface RunningServices {
@@ -165,9 +177,10 @@ export class ServiceWorld {
     {
       node = 'east',
       prefix = '',
+      waits = SHORT_WAITS,
       ...options
     }: Partial<
-      Pick<RunningServices, 'mode' | 'network' | 'sharing' | 'always' | 'unmapped' | 'notLent' | 'writes'> & { node: string; prefix: string }
+      Pick<RunningServices, 'mode' | 'network' | 'sharing' | 'always' | 'unmapped' | 'notLent' | 'writes'> & { node: string; prefix: string; waits: ServiceWaits }
     > = {},
   ): RunningServices {
     const stop = new AbortController();
@@ -241,16 +254,7 @@ export class ServiceWorld {
         events: { record: (_subject, type, reason) => this.events.push(`${type} ${reason}`) },
         metrics: { services: serviceMetrics(new Registry()) },
         logger,
-        waits: {
-          gather: 20,
-          rest: 20,
-          longestRest: 200,
-          empty: 300,
-          stalled: 300,
-          handOver: 4_000,
-          failing: 1_000,
-          refused: { rest: 1_000, late: 500 },
-        },
+        waits,
       }),
       stop: async () => {
         this.#running.delete(running);
