@@ -303,29 +303,32 @@ test('a Service of somebody else stays as it is, leads nowhere else, and is told
 test('Services go with the last pod of their namespace, and a restart writes nothing', async () => {
   const ns = await newNamespace(host, 'last');
   await makeService(ns, 'web', { selector: LABELS, ports: [{ port: 80 }] });
-  const made = await makePod('one', ns, 'flat');
+  const [made] = await Promise.all([makePod('one', ns, 'flat'), makePod('two', ns, 'apart')]);
   await untilEndpoints(flat, ns, 'web', [addressOf(made)]);
+  await untilEndpoints(isolated, ns, 'web', [await memberAddress(isolated, ns, 'two')]);
   await topology.spillway.process.stop();
-  const before = flat.auditEvents().length;
+  const clusters = [flat, isolated];
+  const before = clusters.map((cluster) => cluster.auditEvents().length);
   topology.spillway.process.restart();
   await until('it acts again', async () => {
     const text = await (await fetch(`${topology.spillway.url}/metrics`)).text();
-    return /spillway_service_copies\{member="flat"\} [1-9]/.test(text);
+    return clusters.every(({ name }) => new RegExp(`spillway_service_copies\\{member="${name}"\\} [1-9]`).test(text));
   });
   await new Promise((resolve) => setTimeout(resolve, 3_000));
-  const written = flat
-    .auditEvents()
-    .slice(before)
+  const written = clusters
+    .flatMap((cluster, i) => cluster.auditEvents().slice(before[i]))
     .filter(
       ({ verb, objectRef }) =>
         ['create', 'update', 'delete', 'patch'].includes(verb) &&
         ['services', 'endpointslices'].includes(objectRef?.resource ?? ''),
     );
   expect(written.map(({ verb, objectRef }) => `${verb} ${objectRef?.resource} ${objectRef?.name}`)).toEqual([]);
-  await host.api.call('DELETE', `/api/v1/namespaces/${ns}/pods/one`);
-  await until('the pod is gone', async () => (await podsOf(flat, ns)).length === 0, { timeoutMs: 60_000 });
-  await until('the Service is gone', async () => (await read(flat, servicePath(ns, 'web'))) === undefined, {
-    timeoutMs: 60_000,
-  });
-  await untilEndpoints(flat, ns, 'web', []);
+  for (const name of ['one', 'two']) await host.api.call('DELETE', `/api/v1/namespaces/${ns}/pods/${name}`);
+  for (const cluster of clusters) {
+    await until('the pod is gone', async () => (await podsOf(cluster, ns)).length === 0, { timeoutMs: 60_000 });
+    await until('the Service is gone', async () => (await read(cluster, servicePath(ns, 'web'))) === undefined, {
+      timeoutMs: 60_000,
+    });
+    await untilEndpoints(cluster, ns, 'web', []);
+  }
 }, 180_000);
