@@ -6,7 +6,8 @@ import { isReady } from '../kube/conditions.ts';
 import { isEndpointAddress } from '../kube/endpoint-address.ts';
 import { fnv32a } from '../kube/fnv.ts';
 import { type OwnPod, ownParts, renderSlice } from './member-slices.ts';
-import type { CopyPlace } from './service-copy.ts';
+import { type CopyPlace, isHeadless } from './service-copy.ts';
+import { withHints } from './traffic-hints.ts';
 
 /** Endpoints of a slice, as the host's own controller has them by default. */
 const IN_SLICE = 100;
@@ -89,12 +90,13 @@ function endpointOf(service: Service, { host, own }: IsolatedPod, address: strin
   if (!ready && !serving) return undefined;
   const { hostname, subdomain } = host.spec;
   const isNamed = hostname !== undefined && hostname !== '' && subdomain === service.metadata.name;
-  return {
+  const endpoint = {
     addresses: [address],
     conditions: { ready, serving, terminating },
     ...(isNamed ? { hostname } : {}),
     ...ownParts(own),
   };
+  return isHeadless(service) ? endpoint : withHints(endpoint, service.spec?.trafficDistribution);
 }
 
 /** Each pod stays in its slice when others come and go, as long as there are not many more or fewer. */

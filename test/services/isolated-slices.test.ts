@@ -119,6 +119,16 @@ describe('as the controller of Kubernetes has it', () => {
     expect(endpointsOf({ clusterIP: 'None' }, other)[0]?.hostname).toBeUndefined();
   });
 
+  it.each([
+    [undefined, undefined],
+    ['PreferSameZone', { forZones: [{ name: 'z1' }] }],
+    ['PreferSameNode', { forZones: [{ name: 'z1' }], forNodes: [{ name: 'n1' }] }],
+  ])('gives hints with traffic distribution %s', (trafficDistribution, hints) => {
+    const spec = trafficDistribution === undefined ? {} : { trafficDistribution };
+    expect(endpointsOf(spec, podIn())[0]?.hints).toEqual(hints);
+    expect(endpointsOf({ ...spec, clusterIP: 'None' }, podIn())[0]?.hints).toBeUndefined();
+  });
+
   it('has slices by family and by the numbers of named ports', () => {
     const pods = [podIn({ ips: ['10.1.0.1', 'fd00::1'] }), podIn({ uid: 'u2', port: 9090, ips: ['10.1.0.2'] })];
     const slices = isolatedSlices(service({ ipFamilies: ['IPv4', 'IPv6'] }), pods, PLACE);
