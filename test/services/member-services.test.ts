@@ -95,8 +95,17 @@ it('never writes the API server of the host, nor what belongs to the cluster its
   expect(world.writes()).toEqual(['POST default/services']);
 });
 
-it('leaves a Service of somebody else and whatever leads to it alone, tells of it once, and takes the name when it is free', async () => {
-  send(world.member, 'POST', STRANGER, { metadata: { name: 'web' }, spec: { ports: [{ port: 1 }] } });
+it.each([
+  ['somebody else', {}],
+  [
+    'another host',
+    {
+      labels: { [HOST_LABEL]: 'them', [MEMBER_LABEL]: 'east' },
+      annotations: { [HOST_NAMESPACE_ANNOTATION]: 'shop', [HOST_NAME_ANNOTATION]: 'web' },
+    },
+  ],
+])('leaves a Service of %s and whatever leads to it alone, tells of it once, and takes the name when it is free', async (_whose, marks) => {
+  send(world.member, 'POST', STRANGER, { metadata: { name: 'web', ...marks }, spec: { ports: [{ port: 1 }] } });
   const before = JSON.stringify(world.copy('web'));
   world.offer('web');
   world.lead('web', ['10.0.0.1']);
