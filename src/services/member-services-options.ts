@@ -48,7 +48,7 @@ export interface ServicesMember {
   /** Name of the MemberCluster. */
   readonly name: string;
   readonly client: KubeClient;
-  readonly nodes: { get(name: string): Node | undefined };
+  readonly nodes: Pick<Informer<Node>, 'get' | 'on'>;
   readonly namespaces: {
     memberNamespaceOf(hostNamespace: string): string | undefined;
     ensure(

@@ -7,7 +7,7 @@ import { NamespaceRefusals } from '../kube/namespace-refusals.ts';
 import { keyOf, splitKey } from '../kube/object.ts';
 import { pause } from '../kube/timers.ts';
 import { type HandlerResult, WorkQueue } from '../kube/workqueue.ts';
-import { EndpointSource } from './endpoint-source.ts';
+import { EndpointSource, zoneOf } from './endpoint-source.ts';
 import { type MemberServicesOptions, SERVICE_WAITS, type ServiceWaits } from './member-services-options.ts';
 import { OtherWriters } from './other-writers.ts';
 import { ServiceAddresses } from './service-addresses.ts';
@@ -82,6 +82,11 @@ export class MemberServices {
       host.services.on({ added: seen, updated: seen, deleted: seen }),
       host.slices.on((key) => {
         if (this.#o.spec().network === 'Flat') this.#lookSoon(key);
+      }),
+      member.nodes.on({
+        updated: (node, before) => {
+          if (zoneOf(node) !== zoneOf(before)) this.#lookAtAll();
+        },
       }),
     ];
     await Promise.all([this.#queue.run(signal), this.#follow(signal)]);

@@ -33,7 +33,7 @@ it('a change of a pod takes as long whatever else is in its namespace', () => {
       services: { byIndex: () => [] },
       serviceMetrics: serviceMetrics(new Registry()),
     },
-    connection: { name: 'east', client, pods: { byIndex: () => [] }, nodes: { get: () => undefined } },
+    connection: { name: 'east', client, pods: { byIndex: () => [] }, nodes: { get: () => undefined, on: () => () => undefined } },
     standing: { sharesCluster: () => false, memberNamed: () => undefined },
     member: () => ({ metadata: { name: 'east' }, spec: { services: { mode: 'Mirror', namespaces: [] }, network: 'Flat' } }),
     mayWrite: () => true,

@@ -67,6 +67,19 @@ it.each<[string, Partial<Record<'unmapped' | 'notLent', string[]>>, RegExp]>([
   await until(() => world.copy('db', 'data') !== undefined && running.services.finding()?.reason === 'Mirrored');
 });
 
+it('tells the zone of an endpoint as its node has it, also when that gets it later', async () => {
+  send(world.member, 'POST', '/api/v1/nodes', { metadata: { name: 'n1' } });
+  world.offer('web');
+  world.run('a');
+  world.leadToPods('web', { a: '10.1.0.1' });
+  world.start();
+  const zone = (): string | undefined => world.slices('web')[0]?.endpoints?.[0]?.zone;
+  await until(() => world.led('web').length === 1);
+  expect(zone()).toBeUndefined();
+  send(world.member, 'PATCH', '/api/v1/nodes/n1', { metadata: { labels: { 'topology.kubernetes.io/zone': 'z1' } } });
+  await until(() => zone() === 'z1');
+});
+
 it('gathers many changes of one Service into few writes', async () => {
   world.offer('web');
   world.run('a');

@@ -2,13 +2,13 @@ import { pino } from 'pino';
 import { Registry } from 'prom-client';
 import { expect, vi } from 'vitest';
 import { HOST_LABEL, HOST_NAME_ANNOTATION, HOST_NAMESPACE_ANNOTATION, UID_LABEL } from '../../src/api/marks.ts';
-import type { Pod } from '../../src/kube/core-v1.ts';
+import type { Node, Pod } from '../../src/kube/core-v1.ts';
 import type { Service } from '../../src/kube/service.ts';
 import type { Endpoint, EndpointSlice } from '../../src/kube/discovery-v1.ts';
 import type { CacheShare } from '../../src/kube/cache-room.ts';
 import { Informer } from '../../src/kube/informer.ts';
 import type { KubeObject } from '../../src/kube/object.ts';
-import { PODS, SERVICES } from '../../src/kube/resource.ts';
+import { NODES, PODS, SERVICES } from '../../src/kube/resource.ts';
 import { hostServiceProjection } from '../../src/services/host-service.ts';
 import { HostSlices } from '../../src/services/host-slices.ts';
 import { MemberServices } from '../../src/services/member-services.ts';
@@ -201,6 +201,7 @@ export class ServiceWorld {
         [NAMESPACE]: ({ metadata }) => [metadata.annotations?.[HOST_NAMESPACE_ANNOTATION] ?? ''],
       },
     });
+    const memberNodes = new Informer<Node>({ client, resource: NODES });
     const requeued: string[] = [];
     const running: RunningServices = {
       mode: 'Mirror',
@@ -225,7 +226,7 @@ export class ServiceWorld {
         member: {
           name,
           client,
-          nodes: { get: () => undefined },
+          nodes: memberNodes,
           namespaces: {
             memberNamespaceOf: (namespace) =>
               running.unmapped.includes(namespace) ? undefined : `${prefix}${namespace}`,
@@ -241,7 +242,7 @@ export class ServiceWorld {
           sharesCluster: (other) => running.sharing.includes(other),
           toldOf: (other) => this.#told.get(other),
           reachable: () => running.reachable,
-          synced: () => memberPods.hasSynced,
+          synced: () => memberPods.hasSynced && memberNodes.hasSynced,
           unread: () => memberPods.lastingRefusal,
         },
         spec: () => ({
@@ -269,7 +270,7 @@ export class ServiceWorld {
       deleted: (pod) => services.hostPodChanged(pod),
     });
     memberPods.on({ deleted: (pod) => services.copyGone(pod.metadata.annotations?.[HOST_NAMESPACE_ANNOTATION] ?? '') });
-    const caches = [hostServices, hostPods, memberPods];
+    const caches = [hostServices, hostPods, memberPods, memberNodes];
     const work = async (): Promise<void> => {
       const following = [hostSlices, services, ...caches].map(async (one) => await one.run(stop.signal));
       await Promise.all(caches.map(async (one) => await one.whenSynced(stop.signal))).then(
