@@ -13,6 +13,7 @@ import { moves } from './moves.ts';
 import { renderResults, writeResults } from './results.ts';
 import { restart } from './restart.ts';
 import { scheduler } from './scheduler.ts';
+import { services } from './services.ts';
 import { streams } from './streams.ts';
 
 interface Flags {
@@ -20,12 +21,25 @@ interface Flags {
   pods: number[];
   rounds: number;
   held: number;
+  services: number;
+  members: number;
   trips: number;
   floorOnly: boolean;
   output: string;
 }
 
-const SUITES = ['burst', 'restart', 'streams', 'kube', 'scheduler', 'division', 'moves', 'extender', 'capacity'];
+const SUITES = [
+  'burst',
+  'restart',
+  'streams',
+  'kube',
+  'scheduler',
+  'division',
+  'moves',
+  'services',
+  'extender',
+  'capacity',
+];
 
 const flags = new Command('bench')
   .description('Measures Spillway against floors and direct access, and writes results/latest.json and RESULTS.md.')
@@ -33,6 +47,8 @@ const flags = new Command('bench')
   .option('--pods <sizes>', 'comma-separated sizes of bursts', sizes, [1000, 3000])
   .option('--rounds <count>', 'turns of each program', count, 3)
   .option('--held <pods>', 'pods that run while the manager is killed and started again', count, 10_000)
+  .option('--services <count>', 'Services that stand in each member', count, 1_000)
+  .option('--members <count>', 'members in which they do', count, 10)
   .option('--trips <count>', 'exec round trips on each path', count, 60)
   .option('--floor-only', 'bursts without Spillway: what this machine allows', false)
   .option('--output <dir>', 'where the results go', join(repositoryRoot(), 'bench'))
@@ -66,6 +82,7 @@ const runs: [suite: string, run: () => Promise<SuiteReport>][] = [
   ['scheduler', () => scheduler({ rounds: flags.rounds, say })],
   ['division', () => division(say)],
   ['moves', () => moves(say)],
+  ['services', () => services({ services: flags.services, members: flags.members, say })],
   ['extender', () => extender(say)],
   ['capacity', () => capacity(say)],
 ];

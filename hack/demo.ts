@@ -50,13 +50,15 @@ export async function startDemo(workspace: Workspace, { can, metrics }: DemoPart
     metrics ? startMetricsServer(host) : undefined,
   ]);
   try {
-    for (const { cluster } of members) {
+    for (const { cluster, plan } of members) {
       await cluster.apply(manifest('member/node-metrics.yaml'));
-      await addMember(host, cluster);
+      // Pods that are only played are reached by nobody.
+      const spec = { network: plan.kind === 'kwok' ? 'Isolated' : 'Flat' };
+      await addMember(host, cluster, { services: true, spec });
     }
     await Promise.all(members.map(({ cluster }) => waitForNode(host, cluster.name)));
     say('virtual nodes east and west are Ready; applying a Deployment that the host has no room for');
-    await host.apply([openNamespace(), policy(), deployment()]);
+    await host.apply([openNamespace(), policy(), service(), deployment()]);
     await runningIn(host, PLACES);
     say(`${REPLICAS} pods are Running: ${inWords(PLACES)}`);
     const played = [
@@ -96,6 +98,15 @@ function policy(): object {
         },
       },
     },
+  };
+}
+
+function service(): object {
+  return {
+    apiVersion: 'v1',
+    kind: 'Service',
+    metadata: { name: 'hello', namespace: 'default' },
+    spec: { selector: { app: 'hello' }, ports: [{ port: 80, targetPort: 8080 }] },
   };
 }
 
@@ -188,6 +199,9 @@ async function summary(host: Cluster, { played, metrics, kubeconfig, plugin }: S
     played.length === 0
       ? ''
       : `Nodes of ${played.join(' and ')} are played by kwok: no containers run there, logs are made up, and exec is refused.\n`;
+  const call = played.includes('east')
+    ? ''
+    : `  kubectl exec ${shown} -- wget -qO- http://hello # a Service: pods of host and east answer, ask often\n`;
   const top = metrics
     ? '  kubectl top pods                        # once metrics-server has measured twice, after half a minute\n'
     : '';
@@ -205,7 +219,7 @@ Things to try in a shell that has read that line; ${shown} runs in member east:
   kubectl get pods -o wide
   kubectl logs ${shown}
   kubectl exec ${shown} -- hostname
-  kubectl port-forward ${shown} 8080:8080 # and in another shell: curl localhost:8080
+${call}  kubectl port-forward ${shown} 8080:8080 # and in another shell: curl localhost:8080
 ${top}  kubectl spillway why ${shown}
   kubectl spillway status                 # or kubectl spillway ui, for a browser on this machine
   kubectl scale deployment hello --replicas=12

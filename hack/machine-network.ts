@@ -6,6 +6,8 @@ import type { Workspace } from './workspace.ts';
 interface MachinePlace {
   address: string;
   podCidr: string;
+  /** The end of its cable, in the root network namespace. */
+  link: string;
 }
 
 /** A bridge in the root network namespace to which a workspace's machines are plugged. */
@@ -67,7 +69,7 @@ async function createNetwork(workspace: Workspace): Promise<MachineNetwork> {
       return free;
     });
     // Machines route to each other's pods directly: forwarding in the root namespace stays as its owner set it.
-    const place = { address, podCidr };
+    const place = { address, podCidr, link };
     for (const other of machines) {
       const isNear = other.podNetwork === podNetwork;
       await inside(['route', 'add', ...routeTo(other.place, isNear)]);

@@ -2,6 +2,7 @@ import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { cgroupFolders, removeTrace } from './workspace-cleaning.ts';
 import { createCgroup } from './cgroup.ts';
+import { run } from './command.ts';
 import { machineNetwork } from './machine-network.ts';
 import type { ManagedProcess } from './managed-process.ts';
 import { childrenOf, identify, signalProcess, type ProcessId } from './process-table.ts';
@@ -34,6 +35,7 @@ export class Machine {
   readonly podCidr: string;
   /** Control group (at the root of every hierarchy) that holds the machine's pods. */
   readonly cgroup: string;
+  readonly #link: string;
   readonly #workspace: Workspace;
   readonly #holder: ManagedProcess;
   readonly #init: ProcessId;
@@ -42,7 +44,7 @@ export class Machine {
     workspace: Workspace,
     holder: ManagedProcess,
     init: ProcessId,
-    facts: { name: string; dir: string; address: string; podCidr: string; cgroup: string },
+    facts: { name: string; dir: string; address: string; podCidr: string; link: string; cgroup: string },
   ) {
     this.#workspace = workspace;
     this.#holder = holder;
@@ -51,6 +53,7 @@ export class Machine {
     this.dir = facts.dir;
     this.address = facts.address;
     this.podCidr = facts.podCidr;
+    this.#link = facts.link;
     this.cgroup = facts.cgroup;
   }
 
@@ -105,6 +108,11 @@ export class Machine {
   /** Arguments of nsenter that lead into the machine, for a command to follow. */
   enter(): string[] {
     return ['-t', String(this.#init.pid), ...NEW_NAMESPACES];
+  }
+
+  /** Takes it off the network (`down`), with all of its pods, or puts it back. */
+  async setLink(state: 'up' | 'down'): Promise<void> {
+    await run('ip', ['link', 'set', this.#link, state]);
   }
 
   /** Pulls the plug: every process inside is killed, and links and control groups are removed. */

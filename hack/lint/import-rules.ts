@@ -39,7 +39,7 @@ const PURE_WITHIN = [
   /^nodes\/(node-changes|status-changes|render-node|desired-node|node-labels)\.ts$/,
   /^dependents\/(claim-decision|copy-decision|claim-readiness|readiness|data-guard|reclaim)\.ts$/,
   /^budgets\/(claims|covered-pods|floor|host-budget|budget-memory|mirrored-budget|budgets-finding)\.ts$/,
-  /^services\/(service-copy|member-slices|isolated-slices|host-service|services-finding)\.ts$/,
+  /^services\/(service-copy|member-slices|isolated-slices|traffic-hints|host-service|services-finding)\.ts$/,
   /^multi-cluster\/(export-record|merged-service|export-conditions|derived-service|imported-slices|exchange-finding)\.ts$/,
   /^members\/(node-powers|retiring-node|undeleted-in-words)\.ts$/,
   /^scheduler\/kinds-to-follow\.ts$/,

@@ -25,7 +25,7 @@ export interface Endpoint {
   targetRef?: ObjectReference;
   nodeName?: string;
   zone?: string;
-  hints?: { forZones?: { name: string }[] };
+  hints?: { forZones?: { name: string }[]; forNodes?: { name: string }[] };
 }
 
 export interface EndpointSlice extends KubeObject {

@@ -166,6 +166,11 @@ export class Informer<T extends KubeObject> {
     return this.#store.byIndex(index, value);
   }
 
+  /** The same, one by one. */
+  eachByIndex(index: string, value: string): Iterable<T> {
+    return this.#store.eachByIndex(index, value);
+  }
+
   /**
    * Adds a handler, which at once gets `added` for everything cached. Handlers run inside the event: they must be quick
    * (put a key into a queue). What they throw is logged and counted. Returns the function that removes the handler.

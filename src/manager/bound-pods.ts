@@ -55,6 +55,11 @@ export class BoundPods {
     return this.cache.byIndex(NAMESPACE_INDEX, namespace);
   }
 
+  /** The same, one by one. */
+  eachIn(namespace: string): Iterable<Pod> {
+    return this.cache.eachByIndex(NAMESPACE_INDEX, namespace);
+  }
+
   /** Undefined while they are not known. */
   get size(): number | undefined {
     return this.cache.hasSynced ? this.cache.size : undefined;

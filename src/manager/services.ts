@@ -1,4 +1,5 @@
 import { wantedServicesOf } from '../api/member-cluster.ts';
+import type { Pod } from '../kube/core-v1.ts';
 import { servicesCanBeWritten, servicesWereMirrored } from '../members/written-status.ts';
 import type { MemberNamespaces } from '../members/namespaces.ts';
 import { isShownIgnored } from '../pods/daemon-pod.ts';
@@ -23,7 +24,7 @@ export function memberServices(
       services: services.services,
       servicesIn: (namespace) => services.services.byIndex(NAMESPACE_INDEX, namespace),
       slices: hostSlices,
-      podsIn: (namespace) => nodes.hostPodsIn(namespace).filter((pod) => !isShownIgnored(pod)),
+      podsIn: (namespace) => running(nodes.hostPodsIn(namespace)),
     },
     member: {
       name: connection.name,
@@ -40,6 +41,8 @@ export function memberServices(
         return { network: told.spec.network, writes: mode === 'Mirror' && servicesCanBeWritten(told.status) };
       },
       reachable: () => connection.reachable(),
+      synced: () => connection.synced(),
+      unread: () => connection.caches.lastingRefusal,
     },
     spec: () => ({ ...member().spec, services: wantedServicesOf(member()) }),
     mayWrite,
@@ -49,4 +52,9 @@ export function memberServices(
     metrics: { services: serviceMetrics, informer: informerMetrics, queue: queueMetrics },
     logger,
   });
+}
+
+/** Those that run in the member, or are to. */
+function* running(pods: Iterable<Pod>): Generator<Pod> {
+  for (const pod of pods) if (!isShownIgnored(pod)) yield pod;
 }

@@ -64,8 +64,9 @@ export class VirtualNodes {
     return this.#with(podKey)?.bound.get(podKey);
   }
 
-  hostPodsIn(namespace: string): Pod[] {
-    return this.scopes().flatMap((scope) => scope.bound.in(namespace));
+  /** One by one: who asks whether there is any does so at each change of a pod. */
+  *hostPodsIn(namespace: string): Generator<Pod> {
+    for (const scope of this.scopes()) yield* scope.bound.eachIn(namespace);
   }
 
   /** Looks at a pod of the host again. */

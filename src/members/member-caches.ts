@@ -78,6 +78,12 @@ export class MemberCaches {
     return caches.map((cache) => cache.problem).find((problem) => problem !== undefined);
   }
 
+  /** The same of a refusal that has lasted for two minutes. */
+  get lastingRefusal(): string | undefined {
+    const caches = [this.pods, this.nodes, this.namespaces];
+    return caches.map((cache) => cache.lastingRefusal).find((words) => words !== undefined);
+  }
+
   /** Which limit of memory one has met, in words; undefined while there is room. */
   get limit(): string | undefined {
     return this.#all.map((cache) => cache.limit).find((words) => words !== undefined);

@@ -1,10 +1,9 @@
-import { createHash } from 'node:crypto';
 import type { Logger } from 'pino';
 import { LOCAL } from '../api/cluster-tiers.ts';
 import { HOST_LABEL, MEMBER_LABEL } from '../api/marks.ts';
-import { canonicalJson } from '../kube/canonical-json.ts';
 import { cleanText } from '../kube/clean-text.ts';
 import type { KubeClient } from '../kube/client.ts';
+import { DeclinedWrites } from '../kube/declined-writes.ts';
 import type { Service } from '../kube/service.ts';
 import type { EndpointSlice } from '../kube/discovery-v1.ts';
 import type { InformerMetrics } from '../kube/informer-metrics.ts';
@@ -70,8 +69,8 @@ export class ImportedServices {
   readonly services: WrittenObjects<Service, Service>;
   readonly slices: WrittenObjects<StandingSlice, StandingSlice>;
   readonly #o: ImportedServicesOptions;
-  /** By kind and key, a digest of what was wanted and what the cluster stored instead, by its own answer: not sent again, or it would be sent for ever. */
-  readonly #declined = new Map<string, string>();
+  /** By kind and key. */
+  readonly #declined = new DeclinedWrites();
 
   constructor(options: ImportedServicesOptions) {
     const { client, hostId, changed, readsEndpoints, metrics, logger } = options;
@@ -284,7 +283,7 @@ export class ImportedServices {
       if (!which(slice) || this.#isOthers(slice)) continue;
       this.#count('endpointslice');
       writes(0);
-      this.#declined.delete(`EndpointSlice ${keyOf(slice)}`);
+      this.#declined.forget(`EndpointSlice ${keyOf(slice)}`);
       await slices.remove(slice.metadata, signal);
     }
     return problem;
@@ -300,24 +299,21 @@ export class ImportedServices {
     }
     for (const service of this.services.of(key)) {
       if (this.#isOthers(service)) continue;
-      this.#declined.delete(`Service ${keyOf(service)}`);
+      this.#declined.forget(`Service ${keyOf(service)}`);
       this.#count('service');
       await this.services.remove(service.metadata, signal);
     }
     await this.keepSlices(key, [], () => true, signal);
-    for (const what of ['ServiceImport', 'status']) this.#declined.delete(`${what} ${key}`);
+    for (const what of ['ServiceImport', 'status']) this.#declined.forget(`${what} ${key}`);
     this.#o.metrics.exchange.imports.set({ cluster: this.#o.cluster }, this.keys().size);
   }
 
   #isDeclined(what: string, wanted: KubeObject, there: KubeObject): boolean {
-    const before = this.#declined.get(`${what} ${keyOf(wanted)}`);
-    return before !== undefined && before === sentAndStored(what, wanted, there);
+    return this.#declined.has(`${what} ${keyOf(wanted)}`, wanted, storedOf(what, there));
   }
 
   #noteAnswer(what: string, wanted: KubeObject, answer: KubeObject, isStored: boolean): void {
-    const key = `${what} ${keyOf(wanted)}`;
-    if (isStored) this.#declined.delete(key);
-    else this.#declined.set(key, sentAndStored(what, wanted, answer));
+    this.#declined.note(`${what} ${keyOf(wanted)}`, wanted, storedOf(what, answer), isStored);
   }
 
   /** By the Service that is to have the address, or by an EndpointSlice that it is to lead to. */
@@ -357,13 +353,12 @@ export function toldByOthers(key: string, by: string): ImportProblem {
   return { reason: 'ImportTaken', message };
 }
 
-/** A digest of what was wanted, and what is there instead, of all that anybody but the API server decides. */
-function sentAndStored(what: string, wanted: KubeObject, { metadata, ...body }: KubeObject): string {
+/** What is there of all that anybody but the API server decides. */
+function storedOf(what: string, { metadata, ...body }: KubeObject): unknown {
   const { labels, annotations } = metadata;
   const fields = Object.entries(body).filter(([field]) => (field === 'status') === (what === 'status'));
   const stored = fields.filter(([field]) => field !== 'kind' && field !== 'apiVersion');
-  const text = canonicalJson([wanted, what === 'status' ? [] : [labels, annotations], Object.fromEntries(stored)]);
-  return createHash('sha256').update(text).digest('base64');
+  return [what === 'status' ? [] : [labels, annotations], Object.fromEntries(stored)];
 }
 
 /** Whether it says all that the wanted one says, besides the status. */

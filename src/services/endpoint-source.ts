@@ -1,4 +1,4 @@
-import type { Pod } from '../kube/core-v1.ts';
+import type { Node, Pod } from '../kube/core-v1.ts';
 import type { Service } from '../kube/service.ts';
 import type { EndpointSlice } from '../kube/discovery-v1.ts';
 import { keyOf } from '../kube/object.ts';
@@ -43,7 +43,12 @@ export class EndpointSource {
   }
 
   #ownPod({ metadata: { namespace = '', name, uid = '' }, spec: { nodeName } }: Pod): OwnPod {
-    const zone = this.#member.nodes.get(nodeName ?? '')?.metadata.labels?.[ZONE_LABEL];
+    const node = this.#member.nodes.get(nodeName ?? '');
+    const zone = node === undefined ? undefined : zoneOf(node);
     return { namespace, name, uid, nodeName, zone };
   }
+}
+
+export function zoneOf({ metadata }: Node): string | undefined {
+  return metadata.labels?.[ZONE_LABEL];
 }

@@ -6,7 +6,8 @@ import { isReady } from '../kube/conditions.ts';
 import { isEndpointAddress } from '../kube/endpoint-address.ts';
 import { fnv32a } from '../kube/fnv.ts';
 import { type OwnPod, ownParts, renderSlice } from './member-slices.ts';
-import type { CopyPlace } from './service-copy.ts';
+import { type CopyPlace, isHeadless } from './service-copy.ts';
+import { withHints } from './traffic-hints.ts';
 
 /** Endpoints of a slice, as the host's own controller has them by default. */
 const IN_SLICE = 100;
@@ -56,9 +57,10 @@ function isSelected({ metadata, spec }: Service, { metadata: { namespace, labels
   );
 }
 
-/** By the rules of FindPort: a name is looked up among the ports of the pod's containers. */
+/** By the rules of FindPort: a name is looked up among the ports of the pod's containers and sidecars. */
 function endpointPort({ name, protocol, port, targetPort, appProtocol }: ServicePort, { spec }: Pod): EndpointPort[] {
-  const named = [...spec.containers, ...(spec.initContainers ?? [])]
+  const sidecars = (spec.initContainers ?? []).filter(({ restartPolicy }) => restartPolicy === 'Always');
+  const named = [...spec.containers, ...sidecars]
     .flatMap(({ ports = [] }) => ports)
     .find((one) => one.name === targetPort && (one.protocol ?? 'TCP') === (protocol ?? 'TCP'));
   const number = typeof targetPort === 'string' ? named?.containerPort : targetPort === 0 ? port : (targetPort ?? port);
@@ -88,12 +90,13 @@ function endpointOf(service: Service, { host, own }: IsolatedPod, address: strin
   if (!ready && !serving) return undefined;
   const { hostname, subdomain } = host.spec;
   const isNamed = hostname !== undefined && hostname !== '' && subdomain === service.metadata.name;
-  return {
+  const endpoint = {
     addresses: [address],
     conditions: { ready, serving, terminating },
     ...(isNamed ? { hostname } : {}),
     ...ownParts(own),
   };
+  return isHeadless(service) ? endpoint : withHints(endpoint, service.spec?.trafficDistribution);
 }
 
 /** Each pod stays in its slice when others come and go, as long as there are not many more or fewer. */

@@ -48,7 +48,7 @@ export interface ServicesMember {
   /** Name of the MemberCluster. */
   readonly name: string;
   readonly client: KubeClient;
-  readonly nodes: { get(name: string): Node | undefined };
+  readonly nodes: Pick<Informer<Node>, 'get' | 'on'>;
   readonly namespaces: {
     memberNamespaceOf(hostNamespace: string): string | undefined;
     ensure(
@@ -66,6 +66,10 @@ export interface ServicesMember {
   /** What the host is told of the MemberCluster of that name, be it this one; undefined while it is not known. */
   readonly toldOf: (member: string) => ToldOfMember | undefined;
   readonly reachable: () => boolean;
+  /** Its pods, nodes and namespaces are known completely. */
+  readonly synced: () => boolean;
+  /** Why they are not, in words, where it has refused to show them for two minutes. */
+  readonly unread: () => string | undefined;
 }
 
 export interface ToldOfMember {

@@ -7,7 +7,7 @@ import { NamespaceRefusals } from '../kube/namespace-refusals.ts';
 import { keyOf, splitKey } from '../kube/object.ts';
 import { pause } from '../kube/timers.ts';
 import { type HandlerResult, WorkQueue } from '../kube/workqueue.ts';
-import { EndpointSource } from './endpoint-source.ts';
+import { EndpointSource, zoneOf } from './endpoint-source.ts';
 import { type MemberServicesOptions, SERVICE_WAITS, type ServiceWaits } from './member-services-options.ts';
 import { OtherWriters } from './other-writers.ts';
 import { ServiceAddresses } from './service-addresses.ts';
@@ -83,6 +83,11 @@ export class MemberServices {
       host.slices.on((key) => {
         if (this.#o.spec().network === 'Flat') this.#lookSoon(key);
       }),
+      member.nodes.on({
+        updated: (node, before) => {
+          if (zoneOf(node) !== zoneOf(before)) this.#lookAtAll();
+        },
+      }),
     ];
     await Promise.all([this.#queue.run(signal), this.#follow(signal)]);
     for (const end of off) end();
@@ -113,7 +118,7 @@ export class MemberServices {
     this.#lookAtAll();
   }
 
-  /** The spec of the MemberCluster was edited, or the member answers again. */
+  /** The spec of the MemberCluster was edited. */
   changed(): void {
     this.#edited.set();
     this.#lookAtAll();
@@ -128,7 +133,7 @@ export class MemberServices {
   finding(): ServicesFinding | undefined {
     const { spec, host, member } = this.#o;
     const copies = this.#copies;
-    const { mode } = spec().services;
+    const { mode, namespaces } = spec().services;
     if (mode === 'None' && !this.#wasMirrored) return undefined;
     const slicesProblem = spec().network === 'Isolated' ? undefined : host.slices.problem;
     return servicesFinding({
@@ -140,6 +145,7 @@ export class MemberServices {
       memberLimit: copies.limit,
       refusals: this.#refusals.words(),
       synced: copies.synced,
+      unmapped: namespaces.filter((namespace) => member.namespaces.memberNamespaceOf(namespace) === undefined),
       problems: this.#sync.problems,
     });
   }
@@ -195,7 +201,8 @@ export class MemberServices {
 
   /** Runs the member's informers while Services are mirrored, and with mode None until former copies are gone. */
   async #follow(signal: AbortSignal): Promise<void> {
-    const { spec, host, member, metrics } = this.#o;
+    const { spec, mayWrite, host, member, metrics } = this.#o;
+    const canWrite = (): boolean => mayWrite() && member.reachable();
     while (!signal.aborted) {
       const isWanted = (): boolean => spec().services.mode !== 'None';
       while (!isWanted() && !this.#wasMirrored && !signal.aborted) await this.#edited.wait(signal);
@@ -207,9 +214,14 @@ export class MemberServices {
       const running = [copies.run(child.signal), this.#whenKnown(child.signal)];
       const isUsed = (): boolean =>
         isWanted() || (copies.synced && this.#complete ? copies.own().length > 0 : copies.problem === undefined);
+      let couldWrite = canWrite();
       while (isUsed() && !signal.aborted) {
         if (isWanted()) this.#wasMirrored = true;
-        if (this.#others.look()) this.#lookAtAll();
+        const hasStalled = this.#others.look();
+        // What changed in an outage would wait for its next turn.
+        const isBack = canWrite() && !couldWrite;
+        couldWrite = canWrite();
+        if (hasStalled || isBack) this.#lookAtAll();
         metrics.services.copies.set({ member: member.name }, copies.services.size);
         await pause(POLL_MS, signal);
       }
@@ -226,9 +238,19 @@ export class MemberServices {
     }
   }
 
+  /**
+   * What stands in the member is known, and what decides where that is to be. Without the member's own pods, nodes and namespaces each slice
+   * would be written as if none of its endpoints were in the member, and be put right a moment later. Where the member goes on to refuse to
+   * show them, that is better than what was told before.
+   */
+  get #isKnown(): boolean {
+    const { host, member } = this.#o;
+    const isMemberRead = member.synced() || member.unread() !== undefined;
+    return this.#copies.synced && host.services.hasSynced && isMemberRead;
+  }
+
   async #whenKnown(signal: AbortSignal): Promise<void> {
-    const isKnown = (): boolean => this.#copies.synced && this.#o.host.services.hasSynced;
-    while (!isKnown() && !signal.aborted) await pause(POLL_MS / 10, signal);
+    while (!this.#isKnown && !signal.aborted) await pause(POLL_MS / 10, signal);
     this.#lookAtAll();
     this.#addresses.wakeAll();
     const { slices } = this.#o.host;
@@ -262,10 +284,10 @@ export class MemberServices {
   }
 
   async #look(key: string, signal: AbortSignal): Promise<HandlerResult> {
-    const { mayWrite, host, member, logger } = this.#o;
+    const { mayWrite, member, logger } = this.#o;
     if (!mayWrite()) return this.#notTried(key);
     // All keys are queued again once the caches have synced.
-    if (!host.services.hasSynced || !this.#copies.synced) return undefined;
+    if (!this.#isKnown) return undefined;
     if (!member.reachable()) return this.#notTried(key);
     const { namespace = '' } = splitKey(key);
     const rest = Math.max(this.#refusals.restMs(key), this.#sync.restMs(key));

@@ -12,6 +12,7 @@ import {
 } from '../kube/discovery-v1.ts';
 import { isReadyEndpoint, takesTraffic } from '../kube/endpoint-slices.ts';
 import { type CopyPlace, isHeadless } from './service-copy.ts';
+import { withHints } from './traffic-hints.ts';
 
 /** Longest name of an object. */
 const MAX_NAME = 253;
@@ -44,7 +45,7 @@ export interface SliceFacts {
  * Names of nodes are told of this member's own only: another cluster may have nodes of the same names.
  *
  * With `trafficDistribution` the member is what a zone is to Kubernetes: as long as it has ready endpoints of its own for a port and family, there
- * are no others, and zones count among those. Not for headless Services, whose endpoints have names.
+ * are no others, and zones and nodes count among those. Not for headless Services, whose endpoints have names.
  */
 export function memberSlices({ service, slices, own, place }: SliceFacts): EndpointSlice[] {
   const told = slices.map((slice) => ({
@@ -52,25 +53,26 @@ export function memberSlices({ service, slices, own, place }: SliceFacts): Endpo
     endpoints: (slice.endpoints ?? []).filter(takesTraffic).map((endpoint) => inMember(endpoint, own)),
   }));
   const isOwn = ({ targetRef }: Endpoint): boolean => targetRef !== undefined;
-  const mayPrefer = service.spec?.trafficDistribution !== undefined && !isHeadless(service);
+  const distribution = isHeadless(service) ? undefined : service.spec?.trafficDistribution;
   const served = new Set(
     told
       .filter(({ endpoints }) => endpoints.some((one) => isOwn(one) && isReadyEndpoint(one)))
       .flatMap(({ slice }) => portsOf(slice)),
   );
   const chosen = told.map((one) => {
-    const prefers = mayPrefer && portsOf(one.slice).every((port) => served.has(port));
-    return prefers ? { ...one, prefers, endpoints: one.endpoints.filter(isOwn) } : { ...one, prefers };
+    const prefers = distribution !== undefined && portsOf(one.slice).every((port) => served.has(port));
+    return prefers
+      ? { ...one, endpoints: one.endpoints.filter(isOwn).map((endpoint) => withHints(endpoint, distribution)) }
+      : one;
   });
-  const zoned = chosen.every((one) => !one.prefers || one.endpoints.every(({ zone }) => zone !== undefined));
   return chosen
     .filter(({ endpoints }) => endpoints.length > 0)
-    .map(({ slice, endpoints, prefers }) =>
+    .map(({ slice, endpoints }) =>
       renderSlice(service, place, {
         source: slice.metadata.name,
         addressType: slice.addressType,
         ports: slice.ports,
-        endpoints: prefers && zoned ? endpoints.map(withZoneHint) : endpoints,
+        endpoints,
       }),
     );
 }
@@ -99,10 +101,6 @@ export function ownParts({ namespace, name, uid, nodeName, zone }: OwnPod): Part
     ...(nodeName === undefined ? {} : { nodeName }),
     ...(zone === undefined ? {} : { zone }),
   };
-}
-
-function withZoneHint(endpoint: Endpoint): Endpoint {
-  return endpoint.zone === undefined ? endpoint : { ...endpoint, hints: { forZones: [{ name: endpoint.zone }] } };
 }
 
 /** `source`: what tells the slice from others of its Service, and stays the same. */

@@ -105,6 +105,17 @@ export function isAsWanted(copy: Service, wanted: Service): boolean {
   );
 }
 
+/** What of a copy {@link isAsWanted} goes by: whatever others add to it besides is theirs. */
+export function judgedOf({ metadata: { labels, annotations }, spec = {} }: Service): unknown {
+  return [
+    [HOST_LABEL, MEMBER_LABEL, PROXY_NAME_LABEL].map((key) => labels?.[key] ?? null),
+    [HOST_NAMESPACE_ANNOTATION, HOST_NAME_ANNOTATION].map((key) => annotations?.[key] ?? null),
+    COMPARED.map((field) => plain(spec[field])),
+    spec.clusterIP === 'None',
+    spec.ipFamilies ?? [],
+  ];
+}
+
 export function hasMarks(is: ObjectMeta, shall: ObjectMeta): boolean {
   return (
     [HOST_LABEL, MEMBER_LABEL].every((key) => is.labels?.[key] === shall.labels?.[key]) &&

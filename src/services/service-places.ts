@@ -1,3 +1,4 @@
+import { UID_LABEL } from '../api/marks.ts';
 import type { ServicesHost, ServicesMember, ServicesSpec } from './member-services-options.ts';
 
 interface ServicePlacesOptions {
@@ -38,6 +39,13 @@ export class ServicePlaces {
       if (member.copyOf(metadata.uid ?? '')?.metadata.namespace === namespace) return true;
     }
     return false;
+  }
+
+  /** Whether of each copy from that namespace the pod of the host is known: after a start that is not so at once. */
+  knowsPodsOf(hostNamespace: string): boolean {
+    const { host, member } = this.#o;
+    const known = new Set(Array.from(host.podsIn(hostNamespace), ({ metadata }) => metadata.uid));
+    return member.copiesOf(hostNamespace).every(({ metadata }) => known.has(metadata.labels?.[UID_LABEL]));
   }
 
   /** Whether there are pods of that namespace of the host in the member that are not of this MemberCluster, or are none of the host's any more. */

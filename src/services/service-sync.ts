@@ -137,8 +137,10 @@ export class ServiceSync {
       for (const slice of spare) await sliceWriter.remove(slice, signal);
       return { writes: spare.length, again: PROBLEM_MS, ...('problem' in kept ? { problem: kept.problem } : {}) };
     }
-    // All keys are queued again when the host's slices have synced.
-    if (!isIsolated && !host.slices.synced) return { writes: 0, again: Infinity };
+    const arePodsKnown = (): boolean => complete() || (member.synced() && this.#places.knowsPodsOf(hostNamespace));
+    const isKnown = isIsolated ? arePodsKnown() : host.slices.synced;
+    // All keys are queued again when it is.
+    if (!isKnown) return { writes: 0, again: Infinity };
     const wanted = endpoints.slicesFor(service, place);
     const written = await sliceWriter.keep(key, namespace, wanted, signal);
     return { ...written, again: 'others' in kept || 'problem' in written ? PROBLEM_MS : Infinity };

@@ -1,11 +1,11 @@
 import type { Service } from '../kube/service.ts';
-import { canonicalJson } from '../kube/canonical-json.ts';
+import { DeclinedWrites } from '../kube/declined-writes.ts';
 import { isAlreadyExists } from '../kube/errors.ts';
 import { keyOf } from '../kube/object.ts';
 import { refusalIn } from '../kube/refusal-words.ts';
 import type { CopyStore } from './copy-store.ts';
 import type { OtherWriters } from './other-writers.ts';
-import { type CopyPlace, isAsWanted, needsAnew, replacing, serviceCopy } from './service-copy.ts';
+import { type CopyPlace, isAsWanted, judgedOf, needsAnew, replacing, serviceCopy } from './service-copy.ts';
 import type { ServiceMetrics } from './service-metrics.ts';
 import type { ServiceProblem } from './services-finding.ts';
 
@@ -23,8 +23,7 @@ export type KeptService = { copy: Service } | { others: Service } | { problem: S
 /** Writes Services in one member, only where they differ. */
 export class ServiceWriter {
   readonly #o: ServiceWriterOptions;
-  /** By key, the wanted copy that the member stored differently (by its own admission): not sent again, or it would be sent for ever. */
-  readonly #declined = new Map<string, string>();
+  readonly #declined = new DeclinedWrites();
 
   constructor(options: ServiceWriterOptions) {
     this.#o = options;
@@ -38,14 +37,14 @@ export class ServiceWriter {
     if (copy !== undefined && this.#o.others.isSeenTo(copy)) return { others: copy };
     try {
       if (copy === undefined) return await this.#create(service, wanted, signal);
-      if (isAsWanted(copy, wanted) || this.#isDeclined(wanted)) return { copy };
+      if (isAsWanted(copy, wanted) || this.#declined.has(keyOf(wanted), wanted, judgedOf(copy))) return { copy };
       if (needsAnew(copy, wanted)) {
         await this.removeService(copy, signal);
         return await this.#create(service, wanted, signal);
       }
       this.#count();
       const replaced = await services.replace(replacing(copy, wanted), signal);
-      this.#noteDeclined(replaced, wanted);
+      this.#noteAnswer(replaced, wanted);
       return { copy: replaced };
     } catch (error) {
       const words = refusalIn(error);
@@ -61,7 +60,7 @@ export class ServiceWriter {
     try {
       this.#count();
       const created = await services.create(wanted, signal);
-      this.#noteDeclined(created, wanted);
+      this.#noteAnswer(created, wanted);
       return { copy: created };
     } catch (error) {
       if (!isAlreadyExists(error)) throw error;
@@ -74,17 +73,13 @@ export class ServiceWriter {
     return { problem: { reason: 'NameTaken', message } };
   }
 
-  #isDeclined(wanted: Service): boolean {
-    return this.#declined.get(keyOf(wanted)) === canonicalJson(wanted);
-  }
-
-  #noteDeclined(answer: Service, wanted: Service): void {
-    if (isAsWanted(answer, wanted)) this.#declined.delete(keyOf(wanted));
-    else this.#declined.set(keyOf(wanted), canonicalJson(wanted));
+  #noteAnswer(answer: Service, wanted: Service): void {
+    this.#declined.note(keyOf(wanted), wanted, judgedOf(answer), isAsWanted(answer, wanted));
   }
 
   async removeService(copy: Service, signal: AbortSignal): Promise<void> {
     this.#count();
+    this.#declined.forget(keyOf(copy));
     await this.#o.services.remove(copy.metadata, signal);
   }
 

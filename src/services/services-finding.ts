@@ -38,6 +38,8 @@ interface Facts {
   /** What was said when the right to keep them was missing, by namespace of the host. */
   readonly refusals: ReadonlyMap<string, string>;
   readonly synced: boolean;
+  /** Namespaces of the host that the MemberCluster lists, and that no namespace of the member stands for. */
+  readonly unmapped: readonly string[];
   /** By `namespace/name` of the host's Service. */
   readonly problems: ReadonlyMap<string, ServiceProblem>;
 }
@@ -46,7 +48,7 @@ const ORDER = ['NameTaken', 'ServiceRefused', 'CacheLimit', 'NamespaceNotAllowed
 
 /** The condition `ServicesMirrored` of a MemberCluster; undefined while there is nothing to say. */
 export function servicesFinding(facts: Facts): ServicesFinding | undefined {
-  const { member, mode, copies, hostProblem, memberProblem, memberLimit, refusals, synced, problems } = facts;
+  const { member, mode, copies, hostProblem, memberProblem, memberLimit, refusals, synced, unmapped, problems } = facts;
   if (mode === 'None') {
     if (copies > 0) return undefined;
     return { status: 'False', reason: 'NotMirrored', message: 'Services of the host do not stand in the member.' };
@@ -81,6 +83,12 @@ export function servicesFinding(facts: Facts): ServicesFinding | undefined {
     const keys = someOf(some.map(([key]) => key));
     const message = `Of the Services of the host these do not stand in the member as they should: ${keys}. ${first[1].message}`;
     return { status: 'False', reason: wanted, message };
+  }
+  if (unmapped.length > 0) {
+    const message =
+      `Services of these namespaces of the host, which spec.services.namespaces lists, do not stand in the member, as spec.namespaces maps ` +
+      `them to none there: ${someOf(unmapped)}. Map them, or list them no more.`;
+    return { status: 'False', reason: 'NamespaceNotAllowed', message };
   }
   if (!synced) return undefined;
   return {

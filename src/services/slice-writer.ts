@@ -1,6 +1,5 @@
-import { createHash } from 'node:crypto';
-import type { EndpointSlice } from '../kube/discovery-v1.ts';
-import { canonicalJson } from '../kube/canonical-json.ts';
+import { type EndpointSlice, HEADLESS_LABEL, PROXY_NAME_LABEL } from '../kube/discovery-v1.ts';
+import { DeclinedWrites } from '../kube/declined-writes.ts';
 import { isAlreadyExists } from '../kube/errors.ts';
 import { jsonEqual } from '../kube/json-equal.ts';
 import { keyOf } from '../kube/object.ts';
@@ -21,8 +20,7 @@ export interface SliceWriterOptions {
 /** Writes EndpointSlices of Services in one member, only where they differ. */
 export class SliceWriter {
   readonly #o: SliceWriterOptions;
-  /** By key, a hash of what was sent and of what the member stored instead: not sent again, or it would be sent for ever. */
-  readonly #declined = new Map<string, string>();
+  readonly #declined = new DeclinedWrites();
 
   constructor(options: SliceWriterOptions) {
     this.#o = options;
@@ -64,7 +62,7 @@ export class SliceWriter {
 
   async remove(slice: EndpointSlice, signal: AbortSignal): Promise<void> {
     this.#count();
-    this.#declined.delete(keyOf(slice));
+    this.#declined.forget(keyOf(slice));
     await this.#o.slices.remove(slice.metadata, signal);
   }
 
@@ -86,7 +84,7 @@ export class SliceWriter {
     };
     this.#count();
     const made = { ...wanted, metadata: { ...wanted.metadata, ...marks } };
-    this.#noteDeclined(await this.#o.slices.replace(made, signal), wanted);
+    this.#noteAnswer(await this.#o.slices.replace(made, signal), wanted);
     return undefined;
   }
 
@@ -94,7 +92,7 @@ export class SliceWriter {
     const { slices, member } = this.#o;
     try {
       this.#count();
-      this.#noteDeclined(await slices.create(wanted, signal), wanted);
+      this.#noteAnswer(await slices.create(wanted, signal), wanted);
       return undefined;
     } catch (error) {
       if (!isAlreadyExists(error)) throw error;
@@ -108,13 +106,11 @@ export class SliceWriter {
   }
 
   #isDeclined(wanted: EndpointSlice, there: EndpointSlice): boolean {
-    const declined = this.#declined.get(keyOf(wanted));
-    return declined !== undefined && declined === hashOf(wanted, there);
+    return this.#declined.has(keyOf(wanted), wanted, judgedOf(there));
   }
 
-  #noteDeclined(answer: EndpointSlice, wanted: EndpointSlice): void {
-    if (isSameSlice(answer, wanted)) this.#declined.delete(keyOf(wanted));
-    else this.#declined.set(keyOf(wanted), hashOf(wanted, answer));
+  #noteAnswer(answer: EndpointSlice, wanted: EndpointSlice): void {
+    this.#declined.note(keyOf(wanted), wanted, judgedOf(answer), isSameSlice(answer, wanted));
   }
 
   #count(): void {
@@ -123,15 +119,13 @@ export class SliceWriter {
   }
 }
 
-function hashOf(wanted: EndpointSlice, { metadata, addressType, endpoints, ports }: EndpointSlice): string {
-  const stored = [metadata.labels, metadata.annotations, addressType, endpoints, ports];
-  return createHash('sha256')
-    .update(canonicalJson([wanted, stored]))
-    .digest('hex');
+function judgedOf({ metadata, addressType, endpoints, ports }: EndpointSlice): unknown {
+  return [metadata.labels, metadata.annotations, addressType, endpoints, ports];
 }
 
 function isSameSlice(is: EndpointSlice, shall: EndpointSlice): boolean {
-  const labels = shall.metadata.labels ?? {};
+  // With one of these that is not wanted any more proxies would look past the slice.
+  const labels = { [HEADLESS_LABEL]: undefined, [PROXY_NAME_LABEL]: undefined, ...shall.metadata.labels };
   return (
     hasMarks(is.metadata, shall.metadata) &&
     Object.entries(labels).every(([key, value]) => is.metadata.labels?.[key] === value) &&

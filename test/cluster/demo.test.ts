@@ -41,9 +41,13 @@ async function kubectl(...args: string[]): Promise<KubectlResult> {
   return runKubectl(binaries.kubectl, args, { kubeconfig, cacheDir: parent, env });
 }
 
-async function podOn(node: string): Promise<string> {
+async function podsOn(node: string): Promise<string[]> {
   const list = await kubectl('get', 'pods', '-o', 'name', `--field-selector=spec.nodeName=${node}`);
-  return list.stdout.split('\n')[0] ?? '';
+  return list.stdout.trim().split('\n');
+}
+
+async function podOn(node: string): Promise<string> {
+  return (await podsOn(node))[0] ?? '';
 }
 
 beforeAll(async () => {
@@ -82,6 +86,15 @@ test('the printed commands work on a pod that runs in a member', async () => {
     expect(logs.stdout).toContain(`hello from ${pod.replace('pod/', '')}`);
     const exec = await kubectl('exec', pod, '--', 'hostname');
     expect(exec.stdout).toBe(`${pod.replace('pod/', '')}\n`);
+    const [call = ''] = /wget .*hello(?= #)/.exec(printed) ?? [];
+    const answered = new Set<string>();
+    await until('pods of the host and of east answer by the name of the Service', async () => {
+      const { stdout } = await kubectl('exec', pod, '--', ...call.split(' '));
+      answered.add(stdout.trim());
+      const answers = async (node: string): Promise<boolean> =>
+        (await podsOn(node)).some((name) => answered.has(`hello from ${name.replace('pod/', '')}`));
+      return (await answers(local)) && (await answers('east'));
+    });
   }
   expect((await kubectl('config', 'current-context')).stdout).toBe('host\n');
   const copy = await kubectl('--context', 'east', 'get', pod, '-o', 'jsonpath={.spec.nodeName}');

@@ -5,6 +5,7 @@ import { startKubelet } from '../../hack/kubelet.ts';
 import { canRunKubelets } from '../../hack/system-packages.ts';
 import { until } from '../../hack/until.ts';
 import type { Pod } from '../../src/kube/core-v1.ts';
+import type { EndpointSlice } from '../../src/kube/discovery-v1.ts';
 import { type Fields, isReady, kubectl, newNamespace, onNode, pod, podSpec, untilPod } from '../fixtures/live-pods.ts';
 import { errorsOf, startTopology, type Topology } from '../fixtures/topology.ts';
 
@@ -108,7 +109,7 @@ describe.runIf(can.ok)('requests by the name of a Service', () => {
   async function reaches(
     caller: Name,
     to: string,
-    name: Name | 'native',
+    name: string,
     more: { port?: number; protocol?: string } = {},
   ): Promise<void> {
     await until(`${caller} reaches ${to}`, async () => {
@@ -142,6 +143,53 @@ describe.runIf(can.ok)('requests by the name of a Service', () => {
       await reaches(caller, `alias.${ns}`, 'home');
     },
   );
+
+  test('from everywhere each pod of a StatefulSet over both members answers by its name', async () => {
+    const labels = { app: 'numbered' };
+    const containers: Fields[] = [
+      {
+        name: 'main',
+        image: IMAGES.agnhost,
+        args: ['netexec', `--http-port=${HTTP}`],
+        readinessProbe: { httpGet: { path: '/healthz', port: HTTP }, periodSeconds: 1 },
+      },
+    ];
+    const spread = { maxSkew: 1, topologyKey: 'kubernetes.io/hostname', whenUnsatisfiable: 'DoNotSchedule' };
+    await host.apply([
+      {
+        apiVersion: 'apps/v1',
+        kind: 'StatefulSet',
+        metadata: { name: 'numbered', namespace: ns },
+        spec: {
+          replicas: 2,
+          serviceName: 'numbers',
+          podManagementPolicy: 'Parallel',
+          selector: { matchLabels: labels },
+          template: {
+            metadata: { labels },
+            spec: podSpec(containers, {
+              topologySpreadConstraints: [{ ...spread, labelSelector: { matchLabels: labels } }],
+            }),
+          },
+        },
+      },
+      {
+        apiVersion: 'v1',
+        kind: 'Service',
+        metadata: { name: 'numbers', namespace: ns },
+        spec: { selector: labels, ports: [{ port: HTTP }], clusterIP: 'None' },
+      },
+    ]);
+    const members = new Set<string | undefined>();
+    for (const name of ['numbered-0', 'numbered-1']) {
+      const made = await untilPod(host, ns, name, 'is ready', isReady, { timeoutMs: 60_000 });
+      members.add(made.spec.nodeName);
+    }
+    expect([...members].toSorted()).toEqual(['east', 'west']);
+    for (const caller of NAMES) {
+      for (const name of ['numbered-0', 'numbered-1']) await reaches(caller, `${name}.numbers`, name, { port: HTTP });
+    }
+  }, 120_000);
 
   test('what a cluster exports answers in all clusters by the name that it has in all', async () => {
     const east = topology.member('east').cluster;
@@ -180,7 +228,24 @@ describe.runIf(can.ok)('requests by the name of a Service', () => {
     }
   }, 120_000);
 
-  test('no request fails while a Deployment over both members is rolled', async () => {
+  /** In the middle of what goes on: something was written in a member by then. */
+  async function killManager(): Promise<void> {
+    const { cluster } = topology.member('west');
+    const before = cluster.auditEvents().length;
+    await until('a pod is made in west', () =>
+      cluster
+        .auditEvents()
+        .slice(before)
+        .some(({ verb, objectRef }) => verb === 'create' && objectRef?.resource === 'pods'),
+    );
+    await topology.spillway.process.stop('SIGKILL');
+    topology.spillway.process.restart();
+  }
+
+  test.each([
+    ['rolled', 'is rolled', () => Promise.resolve()],
+    ['rolled-on', 'is rolled and the manager is killed meanwhile', killManager],
+  ])('no request fails while Deployment %s over both members %s', async (name, _what, meanwhile) => {
     const containers: Fields[] = [
       {
         name: 'main',
@@ -190,13 +255,13 @@ describe.runIf(can.ok)('requests by the name of a Service', () => {
         readinessProbe: { httpGet: { path: '/healthz', port: HTTP }, periodSeconds: 1 },
       },
     ];
-    const labels = { app: 'rolled' };
+    const labels = { app: name };
     const spread = { maxSkew: 1, topologyKey: 'kubernetes.io/hostname', whenUnsatisfiable: 'DoNotSchedule' };
     await host.apply([
       {
         apiVersion: 'apps/v1',
         kind: 'Deployment',
-        metadata: { name: 'rolled', namespace: ns },
+        metadata: { name, namespace: ns },
         spec: {
           replicas: 4,
           selector: { matchLabels: labels },
@@ -213,17 +278,17 @@ describe.runIf(can.ok)('requests by the name of a Service', () => {
       {
         apiVersion: 'v1',
         kind: 'Service',
-        metadata: { name: 'rolled', namespace: ns },
+        metadata: { name, namespace: ns },
         spec: { selector: labels, ports: [{ port: 80, targetPort: HTTP }] },
       },
     ]);
-    const rolledOut = ['rollout', 'status', '-n', ns, 'deployment/rolled', '--timeout=90s'];
+    const rolledOut = ['rollout', 'status', '-n', ns, `deployment/${name}`, '--timeout=90s'];
     await kubectl(host, rolledOut);
     const names = new Set<string>();
     const failures: string[] = [];
     const load = async (caller: Name): Promise<void> => {
-      const { responses = [], errors = [] } = await ask(caller, 'rolled', { tries: 20 });
-      for (const name of responses) names.add(name);
+      const { responses = [], errors = [] } = await ask(caller, name, { tries: 20 });
+      for (const one of responses) names.add(one);
       failures.push(...errors);
     };
     await until('the Service leads to pods of both members', async () => {
@@ -236,12 +301,13 @@ describe.runIf(can.ok)('requests by the name of a Service', () => {
       while (!end.signal.aborted) await load(caller);
     });
     try {
-      await kubectl(host, ['rollout', 'restart', '-n', ns, 'deployment/rolled']);
+      await kubectl(host, ['rollout', 'restart', '-n', ns, `deployment/${name}`]);
+      await meanwhile();
       await kubectl(host, rolledOut);
       await until('only new pods answer', async () => {
         names.clear();
         await load('home');
-        const { items } = (await host.api.call('GET', `/api/v1/namespaces/${ns}/pods?labelSelector=app%3Drolled`)) as {
+        const { items } = (await host.api.call('GET', `/api/v1/namespaces/${ns}/pods?labelSelector=app%3D${name}`)) as {
           items: Pod[];
         };
         return items.length === 4;
@@ -251,5 +317,68 @@ describe.runIf(can.ok)('requests by the name of a Service', () => {
     }
     await Promise.all(callers);
     expect(failures).toEqual([]);
-  });
+  }, 180_000);
+
+  test('requests to a member that is cut off stop failing when it counts as lost, and it is told what went meanwhile', async () => {
+    const { cluster, kubelet } = topology.member('west');
+    const unreadyAfter = 10;
+    await host.api.call('PATCH', '/apis/spillway.dev/v1alpha1/memberclusters/west', {
+      spec: { probe: { podsUnreadyAfterSeconds: unreadyAfter } },
+    });
+    const labels = { app: 'passing' };
+    const containers: Fields[] = [{ name: 'main', image: IMAGES.agnhost, args: ['pause'] }];
+    await host.apply([
+      pod('passing', ns, { nodeName: 'local', containers, terminationGracePeriodSeconds: 1 }, { labels }),
+      {
+        apiVersion: 'v1',
+        kind: 'Service',
+        metadata: { name: 'passing', namespace: ns },
+        spec: { selector: labels, ports: [{ port: 80 }] },
+      },
+    ]);
+    const slices = `/apis/discovery.k8s.io/v1/namespaces/${ns}/endpointslices?labelSelector=kubernetes.io%2Fservice-name%3Dpassing`;
+    const leads = async (): Promise<boolean> => {
+      const { items } = (await cluster.api.call('GET', slices)) as { items: EndpointSlice[] };
+      return items.some(({ endpoints = [] }) => endpoints.length > 0);
+    };
+    await until('west knows the pod that is to go', leads);
+    const asked: { at: number; failed: boolean }[] = [];
+    const end = new AbortController();
+    const load = (['home', 'inner'] as const).map(async (caller) => {
+      while (!end.signal.aborted) {
+        const at = performance.now();
+        const { errors = [] } = await ask(caller, 'any', { tries: 1 });
+        asked.push({ at, failed: errors.length > 0 });
+      }
+    });
+    const failed = (): number[] => asked.filter((one) => one.failed).map(({ at }) => at);
+    const server = cluster.component('kube-apiserver');
+    const cut = performance.now();
+    let lost = Infinity;
+    try {
+      server.signal('SIGSTOP');
+      await kubelet?.machine.setLink('down');
+      await untilPod(host, ns, 'outer', 'is not ready', (one) => !isReady(one), { timeoutMs: 60_000 });
+      lost = performance.now();
+      await host.api.call('DELETE', `/api/v1/namespaces/${ns}/pods/passing?gracePeriodSeconds=0`);
+      await until('no request has failed for a while', () => performance.now() - Math.max(lost, ...failed()) > 8_000);
+    } finally {
+      server.signal('SIGCONT');
+      await kubelet?.machine.setLink('up');
+      end.abort();
+    }
+    await Promise.all(load);
+    expect(failed().length).toBeGreaterThan(0);
+    expect(Math.max(...failed()) - lost).toBeLessThan(5_000);
+    // The probe has to fail twice, for up to 2 s each, before that time begins.
+    expect(lost - cut).toBeLessThan((unreadyAfter + 30) * 1_000);
+    await until('west knows that the pod is gone', async () => !(await leads()));
+    await until('all are reached again from everywhere', async () => {
+      for (const caller of NAMES) {
+        const { responses = [], errors = [] } = await ask(caller, 'any', { tries: 30 });
+        if (errors.length > 0 || new Set(responses).size < NAMES.length) return false;
+      }
+      return true;
+    });
+  }, 240_000);
 });

@@ -100,6 +100,7 @@ describe('object store', () => {
         for (const color of ['red', 'blue']) {
           const expected = [...alive.values()].filter((o) => o.color === color);
           expect(contents(store.byIndex('color', color))).toEqual(contents(expected));
+          expect([...store.eachByIndex('color', color)]).toEqual(store.byIndex('color', color));
         }
         const colors = new Set([...alive.values()].map(({ color }) => color));
         expect(new Set(store.indexValues('color'))).toEqual(colors);

@@ -83,6 +83,28 @@ describe('as the controller of Kubernetes has it', () => {
     ['one without an address', { ips: [] }, {}, undefined],
     ['one of the other family', { ips: ['fd00::1'] }, {}, undefined],
     ['one without the port', { spec: { containers: [{ name: 'app' }] } }, {}, undefined],
+    [
+      'one that has the port only while it is made ready',
+      {
+        spec: {
+          containers: [{ name: 'app' }],
+          initContainers: [{ name: 'init', ports: [{ name: 'http', containerPort: 8080 }] }],
+        },
+      },
+      {},
+      undefined,
+    ],
+    [
+      'one whose sidecar has the port',
+      {
+        spec: {
+          containers: [{ name: 'app' }],
+          initContainers: [{ name: 'proxy', restartPolicy: 'Always', ports: [{ name: 'http', containerPort: 8080 }] }],
+        },
+      },
+      {},
+      { ready: true, serving: true, terminating: false },
+    ],
     ['nothing for a Service that selects none', {}, { selector: {} }, undefined],
   ])('%s', (_, parts, spec, wanted) => {
     expect(endpointsOf(spec, podIn(parts)).map(({ conditions }) => conditions)).toEqual(
@@ -95,6 +117,16 @@ describe('as the controller of Kubernetes has it', () => {
     expect(endpointsOf({ clusterIP: 'None' }, named)[0]?.hostname).toBe('web-0');
     const other = podIn({ spec: { ...podIn().host.spec, hostname: 'web-0', subdomain: 'other' } });
     expect(endpointsOf({ clusterIP: 'None' }, other)[0]?.hostname).toBeUndefined();
+  });
+
+  it.each([
+    [undefined, undefined],
+    ['PreferSameZone', { forZones: [{ name: 'z1' }] }],
+    ['PreferSameNode', { forZones: [{ name: 'z1' }], forNodes: [{ name: 'n1' }] }],
+  ])('gives hints with traffic distribution %s', (trafficDistribution, hints) => {
+    const spec = trafficDistribution === undefined ? {} : { trafficDistribution };
+    expect(endpointsOf(spec, podIn())[0]?.hints).toEqual(hints);
+    expect(endpointsOf({ ...spec, clusterIP: 'None' }, podIn())[0]?.hints).toBeUndefined();
   });
 
   it('has slices by family and by the numbers of named ports', () => {

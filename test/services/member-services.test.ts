@@ -51,6 +51,35 @@ it('takes Services along whose pods are elsewhere where the MemberCluster names 
   await until(() => world.copy('db', 'data') !== undefined);
 });
 
+it.each<[string, Partial<Record<'unmapped' | 'notLent', string[]>>, RegExp]>([
+  ['is mapped to none there', { unmapped: ['data'] }, /maps them to none there: data\./],
+  ['is there and not lent', { notLent: ['data'] }, /as they should: data\/db\. namespace data exists there and is not ours\./],
+])('tells of a listed namespace that %s, and keeps Services of the others', async (_what, options, message) => {
+  world.offer('db', {}, 'data');
+  world.offer('web');
+  const running = world.start('east', { always: ['data', 'shop'], ...options });
+  await until(() => running.services.finding()?.reason === 'NamespaceNotAllowed');
+  expect(running.services.finding()?.message).toMatch(message);
+  await until(() => world.copy('web') !== undefined);
+  expect(world.copy('db', 'data')).toBeUndefined();
+  Object.assign(running, { unmapped: [], notLent: [] });
+  running.services.changed();
+  await until(() => world.copy('db', 'data') !== undefined && running.services.finding()?.reason === 'Mirrored');
+});
+
+it('tells the zone of an endpoint as its node has it, also when that gets it later', async () => {
+  send(world.member, 'POST', '/api/v1/nodes', { metadata: { name: 'n1' } });
+  world.offer('web');
+  world.run('a');
+  world.leadToPods('web', { a: '10.1.0.1' });
+  world.start();
+  const zone = (): string | undefined => world.slices('web')[0]?.endpoints?.[0]?.zone;
+  await until(() => world.led('web').length === 1);
+  expect(zone()).toBeUndefined();
+  send(world.member, 'PATCH', '/api/v1/nodes/n1', { metadata: { labels: { 'topology.kubernetes.io/zone': 'z1' } } });
+  await until(() => zone() === 'z1');
+});
+
 it('gathers many changes of one Service into few writes', async () => {
   world.offer('web');
   world.run('a');
@@ -79,8 +108,17 @@ it('never writes the API server of the host, nor what belongs to the cluster its
   expect(world.writes()).toEqual(['POST default/services']);
 });
 
-it('leaves a Service of somebody else and whatever leads to it alone, tells of it once, and takes the name when it is free', async () => {
-  send(world.member, 'POST', STRANGER, { metadata: { name: 'web' }, spec: { ports: [{ port: 1 }] } });
+it.each([
+  ['somebody else', {}],
+  [
+    'another host',
+    {
+      labels: { [HOST_LABEL]: 'them', [MEMBER_LABEL]: 'east' },
+      annotations: { [HOST_NAMESPACE_ANNOTATION]: 'shop', [HOST_NAME_ANNOTATION]: 'web' },
+    },
+  ],
+])('leaves a Service of %s and whatever leads to it alone, tells of it once, and takes the name when it is free', async (_whose, marks) => {
+  send(world.member, 'POST', STRANGER, { metadata: { name: 'web', ...marks }, spec: { ports: [{ port: 1 }] } });
   const before = JSON.stringify(world.copy('web'));
   world.offer('web');
   world.lead('web', ['10.0.0.1']);

@@ -84,12 +84,23 @@ describe('traffic distribution', () => {
     expect(addresses(seen(slices))).toEqual(['10.1.0.1', '10.2.0.1', '10.2.0.2']);
   });
 
-  it.each(['PreferClose', 'PreferSameZone', 'PreferSameNode'])('%s keeps it in the member', (trafficDistribution) => {
+  const inZone = { forZones: [{ name: 'z1' }] };
+
+  it.each([
+    ['PreferClose', inZone],
+    ['PreferSameZone', inZone],
+    ['PreferSameNode', { ...inZone, forNodes: [{ name: 'n1' }] }],
+  ])('%s keeps it in the member', (trafficDistribution, hints) => {
     const [only, ...more] = seen(slices, { trafficDistribution });
     expect(more).toEqual([]);
-    expect(only?.endpoints?.map((one) => [one.addresses, one.hints])).toEqual([
-      [['10.1.0.1'], { forZones: [{ name: 'z1' }] }],
-    ]);
+    expect(only?.endpoints?.map((one) => [one.addresses, one.hints])).toEqual([[['10.1.0.1'], hints]]);
+  });
+
+  it('gives hints to ready endpoints alone, as Kubernetes does', () => {
+    const ending = { ready: false, serving: true, terminating: true };
+    const all = [slice('web-1', endpoint('10.1.0.1', 'own1'), endpoint('10.1.0.2', 'own2', { conditions: ending }))];
+    const [only] = seen(all, { trafficDistribution: 'PreferClose' });
+    expect(only?.endpoints?.map(({ hints }) => hints)).toEqual([inZone, undefined]);
   });
 
   it('goes elsewhere while none of the member is ready', () => {

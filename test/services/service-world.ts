@@ -2,16 +2,17 @@ import { pino } from 'pino';
 import { Registry } from 'prom-client';
 import { expect, vi } from 'vitest';
 import { HOST_LABEL, HOST_NAME_ANNOTATION, HOST_NAMESPACE_ANNOTATION, UID_LABEL } from '../../src/api/marks.ts';
-import type { Pod } from '../../src/kube/core-v1.ts';
+import type { Node, Pod } from '../../src/kube/core-v1.ts';
 import type { Service } from '../../src/kube/service.ts';
 import type { Endpoint, EndpointSlice } from '../../src/kube/discovery-v1.ts';
 import type { CacheShare } from '../../src/kube/cache-room.ts';
 import { Informer } from '../../src/kube/informer.ts';
 import type { KubeObject } from '../../src/kube/object.ts';
-import { PODS, SERVICES } from '../../src/kube/resource.ts';
+import { NODES, PODS, SERVICES } from '../../src/kube/resource.ts';
 import { hostServiceProjection } from '../../src/services/host-service.ts';
 import { HostSlices } from '../../src/services/host-slices.ts';
 import { MemberServices } from '../../src/services/member-services.ts';
+import type { ServiceWaits } from '../../src/services/member-services-options.ts';
 import { serviceMetrics } from '../../src/services/service-metrics.ts';
 import { type MemoryApiServer, serveMemoryApi } from '../fixtures/memory-api-server.ts';
 import { MemoryApi, type MemoryRequest } from '../fixtures/memory-api.ts';
@@ -23,12 +24,27 @@ const NAMESPACE = 'namespace';
 const servicesPath = (namespace = NS): string => `/api/v1/namespaces/${namespace}/services`;
 const slicesPath = (namespace = NS): string => `/apis/discovery.k8s.io/v1/namespaces/${namespace}/endpointslices`;
 
+const SHORT_WAITS: ServiceWaits = {
+  gather: 20,
+  rest: 20,
+  longestRest: 200,
+  empty: 300,
+  stalled: 300,
+  handOver: 4_000,
+  failing: 1_000,
+  refused: { rest: 1_000, late: 500 },
+};
+
 /** A running part of the program for one MemberCluster. */
 export interface RunningServices {
   services: MemberServices;
   mode: 'None' | 'Mirror';
   network: 'Flat' | 'Isolated';
   always: string[];
+  /** Namespaces of the host that no namespace of the member stands for. */
+  unmapped: string[];
+  /** Namespaces of the host whose namespace in the member is not to be used. */
+  notLent: string[];
   /** Other MemberClusters of the same cluster. */
   sharing: string[];
   /** What the host is told of it. */
@@ -110,6 +126,16 @@ export class ServiceWorld {
     else send(this.host, 'POST', path, body);
   }
 
+  /** The host's controller says that they are pods of the host: an address by the name of each. */
+  leadToPods(name: string, addresses: Readonly<Record<string, string>>, slice = `${name}-1`): void {
+    this.lead(name, Object.values(addresses), slice);
+    const endpoints: Endpoint[] = Object.entries(addresses).map(([pod, address]) => {
+      const uid = this.host.objects.get(`/api/v1/namespaces/${NS}/pods/${pod}`)?.metadata.uid ?? '';
+      return { addresses: [address], conditions: { ready: true }, targetRef: { kind: 'Pod', namespace: NS, name: pod, uid } };
+    });
+    send(this.host, 'PATCH', `${slicesPath()}/${slice}`, { endpoints });
+  }
+
   /** Breaks what is open, too. */
   break(api: MemoryApi, fault: MemoryApi['fault']): void {
     api.fault = fault;
@@ -151,9 +177,10 @@ export class ServiceWorld {
     {
       node = 'east',
       prefix = '',
+      waits = SHORT_WAITS,
       ...options
     }: Partial<
-      Pick<RunningServices, 'mode' | 'network' | 'sharing' | 'always' | 'writes'> & { node: string; prefix: string }
+      Pick<RunningServices, 'mode' | 'network' | 'sharing' | 'always' | 'unmapped' | 'notLent' | 'writes'> & { node: string; prefix: string; waits: ServiceWaits }
     > = {},
   ): RunningServices {
     const stop = new AbortController();
@@ -174,11 +201,14 @@ export class ServiceWorld {
         [NAMESPACE]: ({ metadata }) => [metadata.annotations?.[HOST_NAMESPACE_ANNOTATION] ?? ''],
       },
     });
+    const memberNodes = new Informer<Node>({ client, resource: NODES });
     const requeued: string[] = [];
     const running: RunningServices = {
       mode: 'Mirror',
       network: 'Flat',
       always: [],
+      unmapped: [],
+      notLent: [],
       sharing: [],
       writes: true,
       ...options,
@@ -196,16 +226,24 @@ export class ServiceWorld {
         member: {
           name,
           client,
-          nodes: { get: () => undefined },
+          nodes: memberNodes,
           namespaces: {
-            memberNamespaceOf: (namespace) => `${prefix}${namespace}`,
-            ensure: (namespace, _, former) => Promise.resolve({ namespace: former ?? `${prefix}${namespace}` }),
+            memberNamespaceOf: (namespace) =>
+              running.unmapped.includes(namespace) ? undefined : `${prefix}${namespace}`,
+            ensure: (namespace, _, former) =>
+              Promise.resolve(
+                running.notLent.includes(namespace)
+                  ? { hold: { message: `namespace ${prefix}${namespace} exists there and is not ours.` } }
+                  : { namespace: former ?? `${prefix}${namespace}` },
+              ),
           },
           copiesOf: (namespace) => memberPods.byIndex(NAMESPACE, namespace),
           copyOf: (uid) => memberPods.byIndex(COPY, uid)[0],
           sharesCluster: (other) => running.sharing.includes(other),
           toldOf: (other) => this.#told.get(other),
           reachable: () => running.reachable,
+          synced: () => memberPods.hasSynced && memberNodes.hasSynced,
+          unread: () => memberPods.lastingRefusal,
         },
         spec: () => ({
           services: { mode: running.mode, namespaces: running.always, multiCluster: 'None' },
@@ -217,16 +255,7 @@ export class ServiceWorld {
         events: { record: (_subject, type, reason) => this.events.push(`${type} ${reason}`) },
         metrics: { services: serviceMetrics(new Registry()) },
         logger,
-        waits: {
-          gather: 20,
-          rest: 20,
-          longestRest: 200,
-          empty: 300,
-          stalled: 300,
-          handOver: 4_000,
-          failing: 1_000,
-          refused: { rest: 1_000, late: 500 },
-        },
+        waits,
       }),
       stop: async () => {
         this.#running.delete(running);
@@ -241,7 +270,7 @@ export class ServiceWorld {
       deleted: (pod) => services.hostPodChanged(pod),
     });
     memberPods.on({ deleted: (pod) => services.copyGone(pod.metadata.annotations?.[HOST_NAMESPACE_ANNOTATION] ?? '') });
-    const caches = [hostServices, hostPods, memberPods];
+    const caches = [hostServices, hostPods, memberPods, memberNodes];
     const work = async (): Promise<void> => {
       const following = [hostSlices, services, ...caches].map(async (one) => await one.run(stop.signal));
       await Promise.all(caches.map(async (one) => await one.whenSynced(stop.signal))).then(
