@@ -1,6 +1,5 @@
-import { isDeepStrictEqual } from 'node:util';
 import type { Condition, Pod, PodStatus } from '../kube/core-v1.ts';
-import { isJsonObject } from '../kube/json-equal.ts';
+import { isJsonObject, jsonEqual } from '../kube/json-equal.ts';
 import { MEMBER_OWNED_CONDITIONS } from './host-status.ts';
 
 /** Fields we may take away when the member no longer reports them. All others are only ever set. */
@@ -22,7 +21,7 @@ export function statusPatch(
   const current: Record<string, unknown> = { ...hostPod.status };
   const status: Record<string, unknown> = {};
   for (const [field, value] of Object.entries(desired)) {
-    if (field === 'conditions' || value === undefined || same(current[field], value)) continue;
+    if (field === 'conditions' || value === undefined || jsonEqual(current[field], value)) continue;
     status[field] = current[field] === undefined ? value : whole(field, value);
   }
   for (const field of REMOVABLE_FIELDS) {
@@ -52,7 +51,7 @@ function conditionChanges(current: readonly Condition[], desired: readonly Condi
     // API servers keep it where it is taken away (preserveOldObservedGeneration): such a patch would change nothing, again and again.
     const condition =
       before?.observedGeneration === undefined ? wanted : { observedGeneration: before.observedGeneration, ...wanted };
-    if (before === undefined || !same(before, condition)) changes.push(withRemovals(before, condition));
+    if (before === undefined || !jsonEqual(before, condition)) changes.push(withRemovals(before, condition));
   }
   for (const { type } of current) {
     if (MEMBER_OWNED_CONDITIONS.has(type) && !desired.some((other) => other.type === type)) {
@@ -67,10 +66,4 @@ function withRemovals(before: Condition | undefined, after: Condition): Record<s
   const patch: Record<string, unknown> = { ...after };
   for (const field of Object.keys(before ?? {})) if (!(field in after)) patch[field] = null;
   return patch;
-}
-
-function same(a: unknown, b: unknown): boolean {
-  if (a === b) return true;
-  if (typeof a !== 'object' || typeof b !== 'object') return false;
-  return isDeepStrictEqual(a, b);
 }
