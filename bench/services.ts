@@ -104,11 +104,7 @@ async function allLead(watches: readonly SliceWatch[], slices: number): Promise<
 }
 
 /** Changes one endpoint after the other; returns how long each took until every member was told (s). */
-async function change(
-  offered: OfferedServices,
-  watches: readonly SliceWatch[],
-  services: number,
-): Promise<number[]> {
+async function change(offered: OfferedServices, watches: readonly SliceWatch[], services: number): Promise<number[]> {
   const lags: number[] = [];
   for (let i = 0; i < CHANGES; i++) {
     const { came, since } = await offered.replace(`s${String(i % services)}`);

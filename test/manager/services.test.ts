@@ -13,10 +13,10 @@ const PODS = 1_000;
 
 it('a change of a pod takes as long whatever else is in its namespace', () => {
   const client = new MemoryApi().client();
-  const pods = Array.from(
-    { length: PODS },
-    (_, i): Pod => ({ metadata: { name: `p${i}`, namespace: 'shop', uid: `u${i}` }, spec: { containers: [] } }),
-  );
+  const pods = Array.from({ length: PODS }, (_, i): Pod => ({
+    metadata: { name: `p${i}`, namespace: 'shop', uid: `u${i}` },
+    spec: { containers: [] },
+  }));
   let looked = 0;
   const nodes = {
     *hostPodsIn(): Generator<Pod> {
@@ -33,9 +33,17 @@ it('a change of a pod takes as long whatever else is in its namespace', () => {
       services: { byIndex: () => [] },
       serviceMetrics: serviceMetrics(new Registry()),
     },
-    connection: { name: 'east', client, pods: { byIndex: () => [] }, nodes: { get: () => undefined, on: () => () => undefined } },
+    connection: {
+      name: 'east',
+      client,
+      pods: { byIndex: () => [] },
+      nodes: { get: () => undefined, on: () => () => undefined },
+    },
     standing: { sharesCluster: () => false, memberNamed: () => undefined },
-    member: () => ({ metadata: { name: 'east' }, spec: { services: { mode: 'Mirror', namespaces: [] }, network: 'Flat' } }),
+    member: () => ({
+      metadata: { name: 'east' },
+      spec: { services: { mode: 'Mirror', namespaces: [] }, network: 'Flat' },
+    }),
     mayWrite: () => true,
     logger: pino({ level: 'silent' }),
   };

@@ -34,18 +34,17 @@ it('with 1,000 endpoints that are all replaced, each is gone from the member wit
   /** By address, when the host ceased to tell of it. */
   const withdrawn = new Map<string, number>();
   const lags: number[] = [];
-  let replaced = 0;
-  const replaceOne = (): void => {
+  const replace = (turn: number): void => {
     // A roll-out takes pods of all slices.
-    const slice = replaced % slices.length;
-    const index = Math.floor(replaced / slices.length);
+    const slice = turn % slices.length;
+    const index = Math.floor(turn / slices.length);
     const [old] = slices[slice]?.splice(index, 1, `10.2.${slice}.${index}`) ?? [];
     if (old !== undefined) withdrawn.set(old, performance.now());
-    replaced += 1;
     tell(slice);
   };
-  while (replaced < PODS || withdrawn.size > 0) {
-    for (let i = 0; i < AT_ONCE && replaced < PODS; i++) replaceOne();
+  const turns = Array.from({ length: PODS }, (_, turn) => turn);
+  while (turns.length > 0 || withdrawn.size > 0) {
+    for (const turn of turns.splice(0, AT_ONCE)) replace(turn);
     await new Promise((resolve) => setTimeout(resolve, LOOK_MS));
     const told = new Set(world.led('web'));
     const now = performance.now();

@@ -53,7 +53,11 @@ it('takes Services along whose pods are elsewhere where the MemberCluster names 
 
 it.each<[string, Partial<Record<'unmapped' | 'notLent', string[]>>, RegExp]>([
   ['is mapped to none there', { unmapped: ['data'] }, /maps them to none there: data\./],
-  ['is there and not lent', { notLent: ['data'] }, /as they should: data\/db\. namespace data exists there and is not ours\./],
+  [
+    'is there and not lent',
+    { notLent: ['data'] },
+    /as they should: data\/db\. namespace data exists there and is not ours\./,
+  ],
 ])('tells of a listed namespace that %s, and keeps Services of the others', async (_what, options, message) => {
   world.offer('db', {}, 'data');
   world.offer('web');
@@ -75,6 +79,7 @@ it('tells the zone of an endpoint as its node has it, also when that gets it lat
   world.start();
   const zone = (): string | undefined => world.slices('web')[0]?.endpoints?.[0]?.zone;
   await until(() => world.led('web').length === 1);
+  await atRest();
   expect(zone()).toBeUndefined();
   send(world.member, 'PATCH', '/api/v1/nodes/n1', { metadata: { labels: { 'topology.kubernetes.io/zone': 'z1' } } });
   await until(() => zone() === 'z1');
@@ -117,25 +122,28 @@ it.each([
       annotations: { [HOST_NAMESPACE_ANNOTATION]: 'shop', [HOST_NAME_ANNOTATION]: 'web' },
     },
   ],
-])('leaves a Service of %s and whatever leads to it alone, tells of it once, and takes the name when it is free', async (_whose, marks) => {
-  send(world.member, 'POST', STRANGER, { metadata: { name: 'web', ...marks }, spec: { ports: [{ port: 1 }] } });
-  const before = JSON.stringify(world.copy('web'));
-  world.offer('web');
-  world.lead('web', ['10.0.0.1']);
-  world.run('a');
-  const { services } = world.start();
-  await until(() => services.finding()?.reason === 'NameTaken');
-  world.lead('web', ['10.0.0.1', '10.0.0.2']);
-  await atRest();
-  expect(world.slices('web')).toEqual([]);
-  expect(JSON.stringify(world.copy('web'))).toBe(before);
-  expect(world.events).toEqual(['Warning NameTaken']);
-  expect(services.require(waitingPod())).toEqual({ ready: true });
-  send(world.member, 'DELETE', `${STRANGER}/web`, {});
-  world.lead('web', ['10.0.0.1']);
-  await until(() => world.led('web').length === 1);
-  await until(() => services.finding()?.reason === 'Mirrored');
-});
+])(
+  'leaves a Service of %s and whatever leads to it alone, tells of it once, and takes the name when it is free',
+  async (_whose, marks) => {
+    send(world.member, 'POST', STRANGER, { metadata: { name: 'web', ...marks }, spec: { ports: [{ port: 1 }] } });
+    const before = JSON.stringify(world.copy('web'));
+    world.offer('web');
+    world.lead('web', ['10.0.0.1']);
+    world.run('a');
+    const { services } = world.start();
+    await until(() => services.finding()?.reason === 'NameTaken');
+    world.lead('web', ['10.0.0.1', '10.0.0.2']);
+    await atRest();
+    expect(world.slices('web')).toEqual([]);
+    expect(JSON.stringify(world.copy('web'))).toBe(before);
+    expect(world.events).toEqual(['Warning NameTaken']);
+    expect(services.require(waitingPod())).toEqual({ ready: true });
+    send(world.member, 'DELETE', `${STRANGER}/web`, {});
+    world.lead('web', ['10.0.0.1']);
+    await until(() => world.led('web').length === 1);
+    await until(() => services.finding()?.reason === 'Mirrored');
+  },
+);
 
 it('takes its slices away when somebody else takes the name of a Service', async () => {
   world.offer('web');

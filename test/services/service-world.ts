@@ -131,7 +131,11 @@ export class ServiceWorld {
     this.lead(name, Object.values(addresses), slice);
     const endpoints: Endpoint[] = Object.entries(addresses).map(([pod, address]) => {
       const uid = this.host.objects.get(`/api/v1/namespaces/${NS}/pods/${pod}`)?.metadata.uid ?? '';
-      return { addresses: [address], conditions: { ready: true }, targetRef: { kind: 'Pod', namespace: NS, name: pod, uid } };
+      return {
+        addresses: [address],
+        conditions: { ready: true },
+        targetRef: { kind: 'Pod', namespace: NS, name: pod, uid },
+      };
     });
     send(this.host, 'PATCH', `${slicesPath()}/${slice}`, { endpoints });
   }
@@ -180,7 +184,11 @@ export class ServiceWorld {
       waits = SHORT_WAITS,
       ...options
     }: Partial<
-      Pick<RunningServices, 'mode' | 'network' | 'sharing' | 'always' | 'unmapped' | 'notLent' | 'writes'> & { node: string; prefix: string; waits: ServiceWaits }
+      Pick<RunningServices, 'mode' | 'network' | 'sharing' | 'always' | 'unmapped' | 'notLent' | 'writes'> & {
+        node: string;
+        prefix: string;
+        waits: ServiceWaits;
+      }
     > = {},
   ): RunningServices {
     const stop = new AbortController();

@@ -48,18 +48,23 @@ const HEADLESS = 'service.kubernetes.io/headless';
 const PROXY = 'service.kubernetes.io/service-proxy-name';
 
 // Node proxies look past slices that carry either label.
-it.each(['Flat', 'Isolated'] as const)('takes the mark of a headless Service off slices when it is one no more: %s', async (network) => {
-  const selector = { app: 'web' };
-  world.offer('web', { selector, clusterIP: 'None' });
-  world.lead('web', ['10.1.0.1']);
-  world.run('a');
-  world.start('east', { network });
-  await until(() => world.slices('web')[0]?.metadata.labels?.[HEADLESS] === '');
-  world.withdraw('web');
-  world.offer('web', { selector });
-  await until(() => world.slices('web').length === 1 && world.slices('web')[0]?.metadata.labels?.[HEADLESS] === undefined);
-  expect(world.led('web')).toEqual(['10.1.0.1']);
-});
+it.each(['Flat', 'Isolated'] as const)(
+  'takes the mark of a headless Service off slices when it is one no more: %s',
+  async (network) => {
+    const selector = { app: 'web' };
+    world.offer('web', { selector, clusterIP: 'None' });
+    world.lead('web', ['10.1.0.1']);
+    world.run('a');
+    world.start('east', { network });
+    await until(() => world.slices('web')[0]?.metadata.labels?.[HEADLESS] === '');
+    world.withdraw('web');
+    world.offer('web', { selector });
+    await until(
+      () => world.slices('web').length === 1 && world.slices('web')[0]?.metadata.labels?.[HEADLESS] === undefined,
+    );
+    expect(world.led('web')).toEqual(['10.1.0.1']);
+  },
+);
 
 it('takes the name of another proxy off slices when the Service does not have it any more', async () => {
   world.offer('web');
