@@ -20,6 +20,7 @@ import { RoomOracle } from './oracles/room-oracle.ts';
 import { ResidenceOracle } from './oracles/residence-oracle.ts';
 import { StateOracle } from './oracles/state-oracle.ts';
 import { judgeStatus } from './oracles/status-oracle.ts';
+import { VainWritesOracle } from './oracles/vain-writes-oracle.ts';
 import { asPod, exitCodes, hostUidOf, isFinal, mustRunOnce, phaseOf } from './pod-shapes.ts';
 import type { Change, SimObject } from './sim-cluster.ts';
 import type { Call } from './sim-pool.ts';
@@ -91,6 +92,7 @@ export class Oracles {
   readonly #reports: ReportOracle;
   readonly #bounds: BoundsOracle;
   readonly #optIn: OptInOracle;
+  readonly #vainWrites: VainWritesOracle;
 
   constructor(world: World, kubelets: ReadonlyMap<string, Kubelets>) {
     this.#world = world;
@@ -118,6 +120,8 @@ export class Oracles {
     this.#reports = new ReportOracle(report);
     this.#bounds = new BoundsOracle(world, report);
     this.#optIn = new OptInOracle(world, report);
+    this.#vainWrites = new VainWritesOracle(world, report);
+    world.onVainWrite = (cluster, call) => this.#vainWrites.changedNothing(cluster, call);
   }
 
   /** From now on an administrator lets all go that is kept. */
@@ -155,6 +159,7 @@ export class Oracles {
   received(call: Call, text: string): void {
     this.#identity.received(call, text);
     this.#fencing.received(call);
+    this.#vainWrites.received(call, text);
     const { origin, outgoing, owner, path, query } = call;
     if (origin === this.#world.host.origin) this.#asking.received(call, text);
     if (origin === this.#world.host.origin) this.#missing.received(call, text);
@@ -180,6 +185,7 @@ export class Oracles {
     this.#asking.sent(call);
     this.#fencing.sent(call);
     this.#mover.sent(call);
+    this.#vainWrites.sent(call);
     if (owner === undefined || outgoing.method === 'GET') return;
     this.#identity.sent(call);
     if (!this.#knowsPods(call)) {

@@ -44,6 +44,8 @@ export class SimCluster implements Endpoint {
   readonly watches = new Watches();
   readonly loop: EventLoop;
   onChange: ((change: Change) => void) | undefined;
+  /** Told of each write of the program that is taken, and stores nothing. */
+  onVainWrite: ((call: Call) => void) | undefined;
   /** Another one with every life of a cluster of that name. */
   generation = 1;
   /** What it stores of what is sent to a path, where that is less than all: it is older than who sends it. */
@@ -75,8 +77,12 @@ export class SimCluster implements Endpoint {
       WatchStream.open(this, request, call, line);
       return;
     }
+    const { version } = this.api;
     try {
-      line.whole(200, answerText(this.ask(call.owner?.name ?? '?', request)));
+      const answer = answerText(this.ask(call.owner?.name ?? '?', request));
+      if (method !== 'GET' && this.api.version === version && request.query['dryRun'] === undefined)
+        this.onVainWrite?.(call);
+      line.whole(200, answer);
     } catch (error) {
       if (!(error instanceof Refusal)) throw error;
       line.whole(error.code, JSON.stringify(error.status));

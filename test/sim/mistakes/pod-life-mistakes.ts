@@ -145,4 +145,14 @@ export const POD_LIFE_MISTAKES: readonly Mistake[] = [
       },
     ],
   },
+  {
+    name: 'write-what-is-there-already',
+    edits: [
+      {
+        file: 'pods/status-patch.ts',
+        from: '    if (before === undefined || !same(before, condition)) changes.push(withRemovals(before, condition));\n',
+        to: '    if (before === undefined || before.type === wanted.type) changes.push(withRemovals(before, condition));\n',
+      },
+    ],
+  },
 ];
