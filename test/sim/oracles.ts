@@ -4,6 +4,7 @@ import { AskingOracle } from './oracles/asking-oracle.ts';
 import { BoundsOracle } from './oracles/bounds-oracle.ts';
 import { CopiesOracle } from './oracles/copies-oracle.ts';
 import { CostOracle } from './oracles/cost-oracle.ts';
+import { FailedOracle } from './oracles/failed-oracle.ts';
 import { FencingOracle } from './oracles/fencing-oracle.ts';
 import { GangOracle } from './oracles/gang-oracle.ts';
 import { HealOracle } from './oracles/heal-oracle.ts';
@@ -93,6 +94,7 @@ export class Oracles {
   readonly #bounds: BoundsOracle;
   readonly #optIn: OptInOracle;
   readonly #vainWrites: VainWritesOracle;
+  readonly #failed: FailedOracle;
 
   constructor(world: World, kubelets: ReadonlyMap<string, Kubelets>) {
     this.#world = world;
@@ -121,6 +123,7 @@ export class Oracles {
     this.#bounds = new BoundsOracle(world, report);
     this.#optIn = new OptInOracle(world, report);
     this.#vainWrites = new VainWritesOracle(world, report);
+    this.#failed = new FailedOracle(report);
     world.onVainWrite = (cluster, call) => this.#vainWrites.changedNothing(cluster, call);
   }
 
@@ -160,6 +163,7 @@ export class Oracles {
     this.#identity.received(call, text);
     this.#fencing.received(call);
     this.#vainWrites.received(call, text);
+    this.#failed.received(call);
     const { origin, outgoing, owner, path, query } = call;
     if (origin === this.#world.host.origin) this.#asking.received(call, text);
     if (origin === this.#world.host.origin) this.#missing.received(call, text);
@@ -186,6 +190,7 @@ export class Oracles {
     this.#fencing.sent(call);
     this.#mover.sent(call);
     this.#vainWrites.sent(call);
+    this.#failed.sent(call);
     if (owner === undefined || outgoing.method === 'GET') return;
     this.#identity.sent(call);
     if (!this.#knowsPods(call)) {
@@ -272,6 +277,7 @@ export class Oracles {
       return;
     }
     if (!isFinal(object)) return;
+    if (phaseOf(object) === 'Failed') this.#failed.failed(object, previous, by, this.#copied.has(uid));
     const runs = this.runsOf(uid);
     if (phaseOf(object) === 'Succeeded' && !runs.some(({ exitCode }) => exitCode === 0)) {
       this.#violated('I5', `host pod ${name} is shown as Succeeded, which no kubelet said`);

@@ -21,6 +21,8 @@ export class Call {
   readonly query: string;
   /** When the program asked for it: it may have waited for a connection since, in ms. */
   readonly askedAt: number;
+  /** Of the answer; 0: none has arrived. */
+  status = 0;
   /** The client got an answer, an error, or gave up. */
   over = false;
   /** Called when the client gives up or the call is over. */
@@ -57,7 +59,9 @@ export class Call {
   }
 
   head(status: number, headers: Record<string, string>): void {
-    if (!this.over) this.#handler.onResponseStart?.(this.#controller, status, headers, '');
+    if (this.over) return;
+    this.status = status;
+    this.#handler.onResponseStart?.(this.#controller, status, headers, '');
   }
 
   data(text: string): void {

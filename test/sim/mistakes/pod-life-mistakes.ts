@@ -155,4 +155,15 @@ export const POD_LIFE_MISTAKES: readonly Mistake[] = [
       },
     ],
   },
+  {
+    name: 'fail-what-waits-for-its-member',
+    edits: [
+      NO_GUARDS,
+      {
+        file: 'pods/hold-patch.ts',
+        from: "      ...(wasIgnored ? { phase: 'Pending' } : {}),\n",
+        to: "      ...(reason === 'MemberUnreachable' ? { phase: 'Failed' } : wasIgnored ? { phase: 'Pending' } : {}),\n",
+      },
+    ],
+  },
 ];
