@@ -1,4 +1,5 @@
 import { CONFIRM_DELETIONS_ANNOTATION, MEMBER_LABEL } from '../../src/api/marks.ts';
+import { DeploymentController, DEPLOYMENTS } from './deployments.ts';
 import { DisruptionController } from './disruption-controller.ts';
 import { FrontDoor } from './front-door.ts';
 import { HostScheduler } from './host-scheduler.ts';
@@ -55,6 +56,7 @@ export class Scene {
     }
     this.oracles = new Oracles(world, this.kubelets);
     const controllers = new WorkloadControllers(world.host, new Random(seed, 5));
+    const deployments = new DeploymentController(world.host, new Random(seed, 25));
     const tell = (what: string): void => {
       this.oracles.violations.push({ oracle: 'extender', what, at: world.loop.now });
     };
@@ -89,6 +91,7 @@ export class Scene {
       disruptions.get(change.cluster)?.changed(change);
       if (change.cluster === world.host) {
         controllers.changed(change);
+        deployments.changed(change);
         scheduler.changed(change);
         hostKubelets.changed(change);
         if (change.type === 'DELETED' && !garbage && change.path.includes('/apis/')) {
@@ -187,7 +190,7 @@ export class Scene {
   /** Users delete all that they have and make something new. Returns what they do. */
   turnOver(): string {
     const { host } = this.world;
-    const workloads = Object.values(WORKLOADS).flatMap((kind) =>
+    const workloads = [...Object.values(WORKLOADS), DEPLOYMENTS].flatMap((kind) =>
       [...host.list(kind)].map((object) => pathOf(object, kind)),
     );
     const pods = [...host.list('/api/v1/pods')].map((pod) => podPath(pod));

@@ -17,6 +17,7 @@ import { MEMBER_OWNERS } from './actors/member-owners.ts';
 import { NETWORKS } from './actors/networks.ts';
 import { POLICIES } from './actors/policies.ts';
 import { REPLICAS } from './actors/replicas.ts';
+import { ROLL_OUTS } from './actors/roll-outs.ts';
 import { TENANTS } from './actors/tenants.ts';
 import { USERS } from './actors/users.ts';
 
@@ -41,6 +42,7 @@ const ACTORS = {
   ...TENANTS,
   ...CHEATS,
   ...CROWDS,
+  ...ROLL_OUTS,
 } satisfies Acts;
 
 export type StepKind = keyof typeof ACTORS;
