@@ -42,9 +42,10 @@ const NUMEROUS: ReadonlyMap<string, number> = new Map([
   ['rehearsals', 25],
   ['tenants', 15],
   ['rollouts', 20],
+  ['rules', 20],
 ]);
 /** Later themes that are about policies. */
-const RULED: ReadonlySet<string> = new Set(['rollouts']);
+const RULED: ReadonlySet<string> = new Set(['rollouts', 'rules']);
 /** Where room is short few fill it; some histories have a large workload beside them. */
 const CROWDED_PODS = [16, 16, 42];
 /** There a step takes seconds, for schedulers to act in, and so many less are done. */

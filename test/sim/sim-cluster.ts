@@ -118,6 +118,11 @@ export class SimCluster implements Endpoint {
     return this.#try(by, { method: 'PATCH', path, query: {}, body, contentType: 'application/merge-patch+json' });
   }
 
+  /** `body`: the whole object, as it was read and edited. */
+  replace(by: string, path: string, body: JsonObject): JsonObject | undefined {
+    return this.#try(by, { method: 'PUT', path, query: {}, body, contentType: 'application/json' });
+  }
+
   remove(by: string, path: string, options: JsonObject = {}): JsonObject | undefined {
     return this.#try(by, { method: 'DELETE', path, query: {}, body: options, contentType: 'application/json' });
   }

@@ -167,6 +167,18 @@ export const LATER_THEMES: Readonly<Record<string, readonly StepKind[]>> = {
     'crash',
     'start',
   ],
+  rules: [
+    'edit-policy',
+    'delete-policy',
+    'create-deployment',
+    'create-replicaset',
+    'create-statefulset',
+    'scale',
+    'cut',
+    'long-rest',
+    'crash',
+    'start',
+  ],
 };
 /** The first seed of which some have themes of {@link LATER_THEMES}. */
 export const FIRST_LATER = 1_000_001;
