@@ -187,6 +187,19 @@ export class SimCluster implements Endpoint {
     this.#forget();
   }
 
+  /** Its owner begins anew with the same machines: it is another cluster from now on. */
+  wipe(): void {
+    this.#by = 'wipe';
+    for (const path of this.api.objects.keys()) if (!path.startsWith('/api/v1/nodes/')) this.api.delete(path);
+    this.#by = 'setup';
+    for (const name of ['kube-system', 'default']) {
+      const body = { apiVersion: 'v1', kind: 'Namespace', metadata: { name } };
+      this.create('setup', '/api/v1/namespaces', body);
+    }
+    this.#by = '?';
+    this.#forget();
+  }
+
   /** Breaks all watches. */
   cutWatches(): void {
     for (const watch of this.watches) watch.reset();

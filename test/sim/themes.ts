@@ -179,6 +179,19 @@ export const LATER_THEMES: Readonly<Record<string, readonly StepKind[]>> = {
     'crash',
     'start',
   ],
+  wipes: [
+    'wipe',
+    'create-never',
+    'create-always',
+    'create-statefulset',
+    'create-job',
+    'create-referring',
+    'cut',
+    'connecting',
+    'long-rest',
+    'crash',
+    'start',
+  ],
 };
 /** The first seed of which some have themes of {@link LATER_THEMES}. */
 export const FIRST_LATER = 1_000_001;
