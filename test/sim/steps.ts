@@ -14,6 +14,7 @@ import { DISRUPTIONS } from './actors/disruptions.ts';
 import { MACHINES } from './actors/machines.ts';
 import { MIGRATIONS } from './actors/migrations.ts';
 import { MEMBER_OWNERS } from './actors/member-owners.ts';
+import { NAMESPACES } from './actors/namespaces.ts';
 import { NETWORKS } from './actors/networks.ts';
 import { POLICIES } from './actors/policies.ts';
 import { REPLICAS } from './actors/replicas.ts';
@@ -43,6 +44,7 @@ const ACTORS = {
   ...CHEATS,
   ...CROWDS,
   ...ROLL_OUTS,
+  ...NAMESPACES,
 } satisfies Acts;
 
 export type StepKind = keyof typeof ACTORS;

@@ -192,6 +192,18 @@ export const LATER_THEMES: Readonly<Record<string, readonly StepKind[]>> = {
     'crash',
     'start',
   ],
+  namespaces: [
+    'delete-namespace',
+    'owner-deletes-namespace',
+    'edit-mapping',
+    'create-replicaset',
+    'create-statefulset',
+    'create-job',
+    'create-referring',
+    'delete-pod',
+    'crash-soon',
+    'start',
+  ],
 };
 /** The first seed of which some have themes of {@link LATER_THEMES}. */
 export const FIRST_LATER = 1_000_001;
