@@ -43,6 +43,7 @@ const NUMEROUS: ReadonlyMap<string, number> = new Map([
   ['tenants', 15],
   ['rollouts', 20],
   ['rules', 20],
+  ['breakers', 2 * MANY_PODS],
 ]);
 /** Later themes that are about policies. */
 const RULED: ReadonlySet<string> = new Set(['rollouts', 'rules']);

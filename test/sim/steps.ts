@@ -14,6 +14,7 @@ import { DISRUPTIONS } from './actors/disruptions.ts';
 import { MACHINES } from './actors/machines.ts';
 import { MIGRATIONS } from './actors/migrations.ts';
 import { MEMBER_OWNERS } from './actors/member-owners.ts';
+import { BREAKERS } from './actors/breakers.ts';
 import { NAMESPACES } from './actors/namespaces.ts';
 import { NETWORKS } from './actors/networks.ts';
 import { POLICIES } from './actors/policies.ts';
@@ -45,6 +46,7 @@ const ACTORS = {
   ...CROWDS,
   ...ROLL_OUTS,
   ...NAMESPACES,
+  ...BREAKERS,
 } satisfies Acts;
 
 export type StepKind = keyof typeof ACTORS;

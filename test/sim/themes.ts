@@ -204,6 +204,7 @@ export const LATER_THEMES: Readonly<Record<string, readonly StepKind[]>> = {
     'crash-soon',
     'start',
   ],
+  breakers: ['create-many', 'many-pools', 'vanish-behind-a-cut', 'vanish', 'long-rest', 'crash', 'start'],
 };
 /** The first seed of which some have themes of {@link LATER_THEMES}. */
 export const FIRST_LATER = 1_000_001;

@@ -14,13 +14,34 @@ export const DELETION_MISTAKES: readonly Mistake[] = [
   },
   {
     name: 'forget-that-deletions-are-held-back',
-    seed: 8325,
-    theme: 'vanishing',
+    theme: 'breakers',
     edits: [
       {
         file: 'manager/held-deletions.ts',
         from: '    this.#breakerOpen = wasBreakerOpen(acting.member().status);\n',
         to: '    this.#breakerOpen = wasBreakerOpen(undefined);\n',
+      },
+    ],
+  },
+  {
+    name: 'count-pods-of-other-pools',
+    theme: 'breakers',
+    edits: [
+      {
+        file: 'pods/pod-actor.ts',
+        from: '        ownPods: () => copies.all.length,\n',
+        to: '        ownPods: () => member.pods.size,\n',
+      },
+    ],
+  },
+  {
+    name: 'let-the-breaker-rest-unseen',
+    theme: 'breakers',
+    edits: [
+      {
+        file: 'pods/kept-pods.ts',
+        from: '    if (!sees || hostPods.problem !== undefined || member.pods.problem !== undefined || this.#hasOrphans()) {\n',
+        to: '    if (sees && hostPods.problem === member.pods.problem && this.#hasOrphans()) {\n',
       },
     ],
   },
