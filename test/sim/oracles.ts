@@ -4,6 +4,7 @@ import { AskingOracle } from './oracles/asking-oracle.ts';
 import { BoundsOracle } from './oracles/bounds-oracle.ts';
 import { CopiesOracle } from './oracles/copies-oracle.ts';
 import { CostOracle } from './oracles/cost-oracle.ts';
+import { DataOracle } from './oracles/data-oracle.ts';
 import { FailedOracle } from './oracles/failed-oracle.ts';
 import { FencingOracle } from './oracles/fencing-oracle.ts';
 import { GangOracle } from './oracles/gang-oracle.ts';
@@ -95,6 +96,7 @@ export class Oracles {
   readonly #optIn: OptInOracle;
   readonly #vainWrites: VainWritesOracle;
   readonly #failed: FailedOracle;
+  readonly #data: DataOracle;
 
   constructor(world: World, kubelets: ReadonlyMap<string, Kubelets>) {
     this.#world = world;
@@ -124,6 +126,7 @@ export class Oracles {
     this.#optIn = new OptInOracle(world, report);
     this.#vainWrites = new VainWritesOracle(world, report);
     this.#failed = new FailedOracle(report);
+    this.#data = new DataOracle(world, report);
     world.onVainWrite = (cluster, call) => this.#vainWrites.changedNothing(cluster, call);
   }
 
@@ -141,6 +144,7 @@ export class Oracles {
     this.#releases.changed(change);
     this.#heal.changed(change);
     this.#optIn.changed(change);
+    this.#data.changed(change);
     if (this.#world.isCrowded) {
       this.room.changed(change);
       this.#oversold.changed(change);

@@ -3,6 +3,7 @@ import { DeploymentController, DEPLOYMENTS } from './deployments.ts';
 import { DisruptionController } from './disruption-controller.ts';
 import { FrontDoor } from './front-door.ts';
 import { HostScheduler } from './host-scheduler.ts';
+import { HostVolumes } from './host-volumes.ts';
 import { Kubelets } from './kubelets.ts';
 import { NodeLifecycle } from './node-lifecycle.ts';
 import { PreemptingScheduler } from './preempting/preempting-scheduler.ts';
@@ -60,12 +61,14 @@ export class Scene {
     const tell = (what: string): void => {
       this.oracles.violations.push({ oracle: 'extender', what, at: world.loop.now });
     };
+    const volumes = new HostVolumes(world.host, new Random(seed, 26));
     const scheduler = o.isCrowded
       ? new PreemptingScheduler(world, new Random(seed, 6), { tell, judge: this.oracles.room })
       : new HostScheduler(world, new Random(seed, 6), {
           tell,
           residence: this.oracles.residence,
           state: this.oracles.state,
+          volumes,
         });
     const disruptions = new Map(world.clusters.map((cluster) => [cluster, new DisruptionController(cluster)]));
     new NodeLifecycle(world.host, new Random(seed, 8)).begin();
@@ -92,6 +95,7 @@ export class Scene {
       if (change.cluster === world.host) {
         controllers.changed(change);
         deployments.changed(change);
+        volumes.changed(change);
         scheduler.changed(change);
         hostKubelets.changed(change);
         if (change.type === 'DELETED' && !garbage && change.path.includes('/apis/')) {

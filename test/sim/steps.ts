@@ -1,5 +1,6 @@
 import type { Act, Acts } from './actors/act.ts';
 import { API_SERVERS } from './actors/api-servers.ts';
+import { CLAIMS } from './actors/claims.ts';
 import { CHEATS } from './actors/cheats.ts';
 import { CROWDS } from './actors/crowds.ts';
 import { DELETIONS } from './actors/deletions.ts';
@@ -47,6 +48,7 @@ const ACTORS = {
   ...ROLL_OUTS,
   ...NAMESPACES,
   ...BREAKERS,
+  ...CLAIMS,
 } satisfies Acts;
 
 export type StepKind = keyof typeof ACTORS;

@@ -204,6 +204,18 @@ export const LATER_THEMES: Readonly<Record<string, readonly StepKind[]>> = {
     'crash-soon',
     'start',
   ],
+  claims: [
+    'create-claiming',
+    'delete-claim',
+    'owner-deletes-claim',
+    'delete-pod',
+    'force-delete',
+    'lost-answers',
+    'cut',
+    'long-rest',
+    'crash-soon',
+    'start',
+  ],
   breakers: ['create-many', 'many-pools', 'vanish-behind-a-cut', 'vanish', 'long-rest', 'crash', 'start'],
 };
 /** The first seed of which some have themes of {@link LATER_THEMES}. */
