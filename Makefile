@@ -3,6 +3,7 @@ SHELL := bash
 .DEFAULT_GOAL := help
 HISTORIES ?= 300
 FROM ?= 1
+LATER ?= 45
 .PHONY: help build test simulate sim soak planted test-long soak-placement test-page faults fuzz lint format manifests image single-file bench bench-compare conformance tools demo demo-down burst-demo
 
 NODE_OK := $(shell node -e 'const [a, b] = process.versions.node.split("."); process.exit(a > 20 || (a == 20 && b >= 18) ? 0 : 1)' 2>/dev/null && echo yes)
@@ -29,9 +30,10 @@ test: build ## unit tests, histories in the simulator, then tests on real cluste
 dist/test/sim/main.js: build
 	@node_modules/.bin/tsc -p tsconfig.sim.json --noCheck
 
-simulate: dist/test/sim/main.js ## the whole program against a world that can do anything (HISTORIES=300 FROM=1)
+simulate: dist/test/sim/main.js ## the whole program against a world that can do anything (HISTORIES=300 FROM=1; LATER=45: those of later themes among so many others)
 	@node dist/test/sim/main.js same 3 $(FROM)
 	@node dist/test/sim/main.js run $(HISTORIES) $(FROM)
+	@node dist/test/sim/main.js run $(LATER) 1000001 later
 
 sim: dist/test/sim/main.js ## one history, readable, then the shortest that breaks the same rule (SEED=n, STEPS=1,2: only these, CHANGES=1)
 	@node dist/test/sim/main.js replay $(SEED) "$(STEPS)" $(if $(CHANGES),changes)

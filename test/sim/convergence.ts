@@ -6,11 +6,21 @@ import {
   RELEASED_ANNOTATION,
 } from '../../src/api/marks.ts';
 import { isTrue } from '../../src/kube/conditions.ts';
+import { lacksClaim, unsettledClaims } from './claims-convergence.ts';
 import { unsettledCopies, waitsForObject } from './copies-convergence.ts';
 import { asPod, hostUidOf, isFinal, phaseOf } from './pod-shapes.ts';
 import { lacksRoom } from './room.ts';
 import type { SimObject } from './sim-cluster.ts';
 import { PATHS, type World } from './world.ts';
+
+/** Said of pods that do not run until somebody does something about it. */
+const HELD: ReadonlySet<string> = new Set([
+  'NameTaken',
+  'NamespaceNotAllowed',
+  'ClaimElsewhere',
+  'ClaimLost',
+  'ClaimNameTaken',
+]);
 
 /** What is not as it should be in the end, in words; nothing when all is. */
 export function unsettled(world: World): string[] {
@@ -45,9 +55,9 @@ export function unsettled(world: World): string[] {
     if (object.metadata.annotations?.[RELEASED_ANNOTATION] !== undefined)
       problems.push(`host pod ${name} is out of its ReplicaSet still`);
     const { nodeName } = asPod(object).spec;
-    if (nodeName === undefined && (lacksOthers(world, object) || lacksRoom(world, object))) continue;
     if (nodeName === undefined) {
-      problems.push(`host pod ${name} is not bound`);
+      const waits = lacksOthers(world, object) || lacksRoom(world, object) || lacksClaim(world, object);
+      if (!waits) problems.push(`host pod ${name} is not bound`);
       continue;
     }
     inUse.add(nodeName);
@@ -85,13 +95,13 @@ export function unsettled(world: World): string[] {
       problems.push(`${metadata.name} is not known to answer`);
     if ((status?.taints ?? []).length > 0) problems.push(`${metadata.name} has the taint of a policy that is gone`);
   }
-  return [...problems, ...unsettledCopies(world)];
+  return [...problems, ...unsettledCopies(world), ...unsettledClaims(world)];
 }
 
 /** The host pod itself says why it is not there, and that somebody else has to do something. */
 function isHeld({ status }: ReturnType<typeof asPod>): boolean {
   const reasons = [status?.reason, ...(status?.containerStatuses ?? []).map(({ state }) => state?.waiting?.reason)];
-  return reasons.includes('NameTaken') || reasons.includes('NamespaceNotAllowed');
+  return reasons.some((reason) => HELD.has(reason ?? ''));
 }
 
 /** A real node took the name of the copy's virtual node: whether its pods live is not known, and administrators are told so. */

@@ -6,6 +6,7 @@ import { nodeIsChosenBy } from '../../src/kube/node-selector.ts';
 import { firstUntolerated } from '../../src/kube/taints.ts';
 import type { FilterVerb } from '../../src/scheduler/second-question.ts';
 import { ExtenderCaller, type ExtenderAnswer } from './extender-caller.ts';
+import type { HostVolumes } from './host-volumes.ts';
 import { OPTED_OUT } from './opted-out.ts';
 import { asPod, isFinal } from './pod-shapes.ts';
 import type { ResidenceOracle } from './oracles/residence-oracle.ts';
@@ -15,6 +16,10 @@ import { VOLUME_MS } from './residence.ts';
 import type { Change, SimCluster, SimObject } from './sim-cluster.ts';
 import type { SimProcess } from './sim-process.ts';
 import type { World } from './world.ts';
+
+/** How often, and with what pauses (ms), it is looked whether the claims of a pod are bound before it is let go of. */
+const CLAIM_LOOKS = 60;
+const CLAIM_LOOK_MS = 500;
 
 interface Waiting {
   readonly path: string;
@@ -44,6 +49,7 @@ export class HostScheduler {
   readonly #tell: (what: string) => void;
   readonly #residence: ResidenceOracle;
   readonly #state: StateOracle;
+  readonly #volumes: HostVolumes;
   readonly #queue: Waiting[] = [];
   #busy = false;
 
@@ -51,7 +57,12 @@ export class HostScheduler {
   constructor(
     world: World,
     random: Random,
-    o: { tell: (what: string) => void; residence: ResidenceOracle; state: StateOracle },
+    o: {
+      tell: (what: string) => void;
+      residence: ResidenceOracle;
+      state: StateOracle;
+      volumes: HostVolumes;
+    },
   ) {
     this.#world = world;
     this.#host = world.host;
@@ -60,6 +71,7 @@ export class HostScheduler {
     this.#tell = o.tell;
     this.#residence = o.residence;
     this.#state = o.state;
+    this.#volumes = o.volumes;
   }
 
   changed({ path, type, object, previous }: Change): void {
@@ -118,7 +130,7 @@ export class HostScheduler {
     return nodes
       .map((node) => node as unknown as Node)
       .filter(({ metadata, spec, status }) => {
-        const isChosen = nodeIsChosenBy(pod.spec, { metadata });
+        const isChosen = nodeIsChosenBy(pod.spec, { metadata }) && this.#volumes.allows(object, { metadata });
         if (!isChosen || firstUntolerated(pod.spec.tolerations ?? [], spec?.taints ?? []) !== undefined) return false;
         const allocatable = parseAmounts(status?.allocatable);
         const taken = this.#heldOn(metadata.name);
@@ -185,8 +197,20 @@ export class HostScheduler {
     return volumeMs + this.#random.between(1, 20);
   }
 
-  #bind(cycle: Cycle, node: string | undefined): void {
+  /** `looks`: how often it has been seen that its claims are not bound yet. */
+  #bind(cycle: Cycle, node: string | undefined, looks = 0): void {
     if (node === undefined || this.#pending(cycle) === undefined) return;
+    if (!this.#volumes.isReady(cycle.pod, node)) {
+      if (looks >= CLAIM_LOOKS) this.#again(cycle);
+      else this.#host.loop.later(CLAIM_LOOK_MS, () => this.#bind(cycle, node, looks + 1));
+      return;
+    }
+    // They may have been bound to another cluster meanwhile.
+    const chosen = this.#host.get(`/api/v1/nodes/${node}`);
+    if (chosen !== undefined && !this.#volumes.allows(cycle.pod, chosen as unknown as Node)) {
+      this.#again(cycle);
+      return;
+    }
     bind(this.#host, cycle.path, cycle.pod, node);
     // Places of later attempts are held for seconds only: what is not heard of by then is not counted.
     if (cycle.isLater !== true && cycle.chosenBy !== undefined) this.#residence.bound(cycle.pod, cycle.chosenBy);

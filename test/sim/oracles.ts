@@ -4,6 +4,8 @@ import { AskingOracle } from './oracles/asking-oracle.ts';
 import { BoundsOracle } from './oracles/bounds-oracle.ts';
 import { CopiesOracle } from './oracles/copies-oracle.ts';
 import { CostOracle } from './oracles/cost-oracle.ts';
+import { DataOracle } from './oracles/data-oracle.ts';
+import { FailedOracle } from './oracles/failed-oracle.ts';
 import { FencingOracle } from './oracles/fencing-oracle.ts';
 import { GangOracle } from './oracles/gang-oracle.ts';
 import { HealOracle } from './oracles/heal-oracle.ts';
@@ -20,6 +22,7 @@ import { RoomOracle } from './oracles/room-oracle.ts';
 import { ResidenceOracle } from './oracles/residence-oracle.ts';
 import { StateOracle } from './oracles/state-oracle.ts';
 import { judgeStatus } from './oracles/status-oracle.ts';
+import { VainWritesOracle } from './oracles/vain-writes-oracle.ts';
 import { asPod, exitCodes, hostUidOf, isFinal, mustRunOnce, phaseOf } from './pod-shapes.ts';
 import type { Change, SimObject } from './sim-cluster.ts';
 import type { Call } from './sim-pool.ts';
@@ -91,6 +94,9 @@ export class Oracles {
   readonly #reports: ReportOracle;
   readonly #bounds: BoundsOracle;
   readonly #optIn: OptInOracle;
+  readonly #vainWrites: VainWritesOracle;
+  readonly #failed: FailedOracle;
+  readonly #data: DataOracle;
 
   constructor(world: World, kubelets: ReadonlyMap<string, Kubelets>) {
     this.#world = world;
@@ -118,6 +124,10 @@ export class Oracles {
     this.#reports = new ReportOracle(report);
     this.#bounds = new BoundsOracle(world, report);
     this.#optIn = new OptInOracle(world, report);
+    this.#vainWrites = new VainWritesOracle(world, report);
+    this.#failed = new FailedOracle(report);
+    this.#data = new DataOracle(world, report);
+    world.onVainWrite = (cluster, call) => this.#vainWrites.changedNothing(cluster, call);
   }
 
   /** From now on an administrator lets all go that is kept. */
@@ -134,6 +144,7 @@ export class Oracles {
     this.#releases.changed(change);
     this.#heal.changed(change);
     this.#optIn.changed(change);
+    this.#data.changed(change);
     if (this.#world.isCrowded) {
       this.room.changed(change);
       this.#oversold.changed(change);
@@ -155,6 +166,8 @@ export class Oracles {
   received(call: Call, text: string): void {
     this.#identity.received(call, text);
     this.#fencing.received(call);
+    this.#vainWrites.received(call, text);
+    this.#failed.received(call);
     const { origin, outgoing, owner, path, query } = call;
     if (origin === this.#world.host.origin) this.#asking.received(call, text);
     if (origin === this.#world.host.origin) this.#missing.received(call, text);
@@ -180,6 +193,8 @@ export class Oracles {
     this.#asking.sent(call);
     this.#fencing.sent(call);
     this.#mover.sent(call);
+    this.#vainWrites.sent(call);
+    this.#failed.sent(call);
     if (owner === undefined || outgoing.method === 'GET') return;
     this.#identity.sent(call);
     if (!this.#knowsPods(call)) {
@@ -266,6 +281,7 @@ export class Oracles {
       return;
     }
     if (!isFinal(object)) return;
+    if (phaseOf(object) === 'Failed') this.#failed.failed(object, previous, by, this.#copied.has(uid));
     const runs = this.runsOf(uid);
     if (phaseOf(object) === 'Succeeded' && !runs.some(({ exitCode }) => exitCode === 0)) {
       this.#violated('I5', `host pod ${name} is shown as Succeeded, which no kubelet said`);

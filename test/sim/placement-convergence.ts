@@ -1,5 +1,6 @@
 import { workloadPlacementName, type WorkloadPlacement } from '../../src/api/workload-placement.ts';
 import { revisionOf } from '../../src/placement/owner-chain.ts';
+import { deploymentOf } from './deployments.ts';
 import { asPod, isFinal } from './pod-shapes.ts';
 import type { SimObject } from './sim-cluster.ts';
 import type { World } from './world.ts';
@@ -8,6 +9,7 @@ const PLACEMENT = '/apis/spillway.dev/v1alpha1';
 const KINDS = [
   { kind: 'ReplicaSet', plural: 'replicasets' },
   { kind: 'StatefulSet', plural: 'statefulsets' },
+  { kind: 'Deployment', plural: 'deployments' },
 ] as const;
 
 /**
@@ -20,6 +22,14 @@ export function unplaced(world: World): string[] {
   const pods = new Map<string, SimObject[]>();
   for (const pod of host.list('/api/v1/pods')) {
     for (const { uid } of pod.metadata.ownerReferences ?? []) pods.set(uid, [...(pods.get(uid) ?? []), pod]);
+  }
+  // Those of a Deployment are said of that.
+  for (const set of host.list('/apis/apps/v1/replicasets')) {
+    const uid = deploymentOf(set)?.uid;
+    const own = pods.get(set.metadata.uid);
+    if (uid === undefined || own === undefined) continue;
+    pods.set(uid, [...(pods.get(uid) ?? []), ...own]);
+    pods.delete(set.metadata.uid);
   }
   return KINDS.flatMap(({ kind, plural }) =>
     Array.from(host.list(`/apis/apps/v1/${plural}`)).flatMap(({ metadata: { name, namespace, uid } }) => {

@@ -1,5 +1,6 @@
 import type { JsonObject } from '../../src/kube/json-equal.ts';
 import type { Random } from './random.ts';
+import type { SimObject } from './sim-cluster.ts';
 
 interface Rules {
   readonly path: string;
@@ -32,15 +33,25 @@ const PLACEMENTS: readonly JsonObject[] = [
   { spreadConstraints: [{ spreadByField: 'cluster', minGroups: 2, whenUnsatisfiable: 'ScheduleAnyway' }] },
 ];
 
+function somePlacement(random: Random): JsonObject {
+  return {
+    ...random.pick(PLACEMENTS),
+    onRefusal: random.chance(0.5) ? 'TryNext' : 'Stay',
+    avoidFor: random.chance(0.5) ? '30s' : '5m',
+  };
+}
+
+/** The policy as somebody has edited it: what else it says stays as it is. */
+export function edited(policy: SimObject, random: Random): JsonObject {
+  const { spec, ...rest } = policy as SimObject & { spec: JsonObject };
+  return { ...rest, spec: { ...spec, placement: somePlacement(random) } };
+}
+
 /** A policy for all pods and perhaps one for the ReplicaSets of a namespace, by path of their kind. */
 export function placementRules(random: Random): Rules[] {
   const spec = (selector: JsonObject): JsonObject => ({
     resourceSelectors: [selector],
-    placement: {
-      ...random.pick(PLACEMENTS),
-      onRefusal: random.chance(0.5) ? 'TryNext' : 'Stay',
-      avoidFor: random.chance(0.5) ? '30s' : '5m',
-    },
+    placement: somePlacement(random),
     failover: {
       ...(random.chance(0.3) ? {} : { onMemberLost: { after: random.pick(['1s', '10s', '1m']) ?? '1m' } }),
       ...(random.chance(0.5) ? {} : { spreadViolation: { after: random.pick(['5s', '30s']) ?? '5s' } }),

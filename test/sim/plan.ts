@@ -1,6 +1,6 @@
 import { Random } from './random.ts';
 import { ALWAYS, WEIGHTS, type StepKind } from './steps.ts';
-import { ALL_THEMES, CROWDED_THEMES, RARE_THEMES, THEMES } from './themes.ts';
+import { ALL_THEMES, CROWDED_THEMES, FIRST_LATER, LATER_THEMES, RARE_THEMES, THEMES } from './themes.ts';
 
 /** What a history will do; each step has chance of its own, so that leaving one out changes no other. */
 export interface Plan {
@@ -41,7 +41,12 @@ const NUMEROUS: ReadonlyMap<string, number> = new Map([
   ['gangs', 25],
   ['rehearsals', 25],
   ['tenants', 15],
+  ['rollouts', 20],
+  ['rules', 20],
+  ['breakers', 2 * MANY_PODS],
 ]);
+/** Later themes that are about policies. */
+const RULED: ReadonlySet<string> = new Set(['rollouts', 'rules']);
 /** Where room is short few fill it; some histories have a large workload beside them. */
 const CROWDED_PODS = [16, 16, 42];
 /** There a step takes seconds, for schedulers to act in, and so many less are done. */
@@ -49,6 +54,8 @@ const CROWDED_PART = 3;
 
 /** One in so many histories has a rare theme, whatever else its seed says: what others do stays as it is. */
 const RARE = 12;
+/** Of later seeds one in so many has a later theme. */
+const LATER = 3;
 /** And one in so many one of those in which room is short, whatever theme it had else. */
 const RARER = 24;
 
@@ -67,9 +74,12 @@ export function planOf(seed: number, length: number): Plan {
   const usualTheme = random.pick([undefined, ...Object.keys(THEMES)]);
   const rare = new Random(seed, 21);
   const rareTheme = rare.chance(1 / RARE) ? rare.pick(Object.keys(RARE_THEMES)) : usualTheme;
+  const later = new Random(seed, 24);
+  const isLater = seed >= FIRST_LATER && later.chance(1 / LATER);
   const rarer = new Random(seed, 22);
-  const isCrowded = rarer.chance(1 / RARER);
-  const theme = isCrowded ? rarer.pick(Object.keys(CROWDED_THEMES)) : rareTheme;
+  const isCrowded = !isLater && rarer.chance(1 / RARER);
+  const calmTheme = isLater ? later.pick(Object.keys(LATER_THEMES)) : rareTheme;
+  const theme = isCrowded ? rarer.pick(Object.keys(CROWDED_THEMES)) : calmTheme;
   if (isCrowded) for (const kind of Object.keys(weights) as StepKind[]) weights[kind] = 0;
   for (const kind of ALL_THEMES[theme ?? ''] ?? []) weights[kind] = isCrowded ? 1 : OFTEN * WEIGHTS[kind] + OFTEN / 2;
   const count = isCrowded ? Math.ceil(length / CROWDED_PART) : length;
@@ -83,6 +93,6 @@ export function planOf(seed: number, length: number): Plan {
   const usual = crowd.chance(1 / FEW) ? MANY_PODS : crowd.pick(MOST_PODS);
   const usualPods = NUMEROUS.get(theme ?? '') ?? usual ?? 15;
   const mostPods = isCrowded ? (rarer.pick(CROWDED_PODS) ?? usualPods) : usualPods;
-  const hasRules = isCrowded || (theme !== undefined && theme in RARE_THEMES);
+  const hasRules = isCrowded || (theme !== undefined && (theme in RARE_THEMES || RULED.has(theme)));
   return { seed, replicas, theme, mostPods, hasRules, hasResidence: theme === 'tenants', isCrowded, steps };
 }

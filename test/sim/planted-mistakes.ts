@@ -1,3 +1,4 @@
+import { DELETION_MISTAKES } from './mistakes/deletion-mistakes.ts';
 import type { Mistake } from './mistakes/mistake.ts';
 import { MOVE_MISTAKES } from './mistakes/move-mistakes.ts';
 import { NODE_MISTAKES } from './mistakes/node-mistakes.ts';
@@ -9,6 +10,7 @@ import { TRUST_MISTAKES } from './mistakes/trust-mistakes.ts';
 /** What every program of this kind gets wrong once. */
 export const MISTAKES: readonly Mistake[] = [
   ...POD_LIFE_MISTAKES,
+  ...DELETION_MISTAKES,
   ...TRUST_MISTAKES,
   ...NODE_MISTAKES,
   ...MOVE_MISTAKES,

@@ -8,6 +8,7 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import type { Mistake } from './mistakes/mistake.ts';
 import { MISTAKES } from './planted-mistakes.ts';
+import { FIRST_LATER, LATER_THEMES } from './themes.ts';
 
 /** So many histories may be needed. */
 const MOST = 2_000;
@@ -56,16 +57,18 @@ function find(mistake: Mistake): string {
       const { status, output } = run(folder, ['run', '1', String(known)]);
       if (status === 1) return `shown by ${output.split('\n')[0]?.slice(0, 200)}`;
     }
-    for (let from = 1; from <= MOST;) {
+    const first = (mistake.theme ?? '') in LATER_THEMES ? FIRST_LATER : 1;
+    const last = first + MOST - 1;
+    for (let from = first; from <= last;) {
       const theme = mistake.theme === undefined ? [] : [mistake.theme];
-      const { status, output } = run(folder, ['find', String(MOST - from + 1), String(from), ...theme]);
-      const first = output.split('\n').find((line) => line.startsWith('seed '));
-      const seed = Number(first?.match(/^seed (\d+)/)?.[1]);
-      if (status !== 1 || first === undefined) throw new Error(`not found in ${MOST} histories: ${output.slice(-500)}`);
+      const { status, output } = run(folder, ['find', String(last - from + 1), String(from), ...theme]);
+      const line = output.split('\n').find((one) => one.startsWith('seed '));
+      const seed = Number(line?.match(/^seed (\d+)/)?.[1]);
+      if (status !== 1 || line === undefined) throw new Error(`not found in ${MOST} histories: ${output.slice(-500)}`);
       // What the program does without the mistake, too, says nothing about it.
       if (run(root, ['run', '1', String(seed)]).status === 0) {
         const seconds = ((performance.now() - began) / 1_000).toFixed(0);
-        return `found by seed ${seed}${theme.map((name) => ` (only theme ${name})`).join('')}, ${seconds} s: ${first.slice(0, 200)}`;
+        return `found by seed ${seed}${theme.map((name) => ` (only theme ${name})`).join('')}, ${seconds} s: ${line.slice(0, 200)}`;
       }
       from = seed + 1;
     }

@@ -4,7 +4,7 @@ import { runHistory, type Outcome } from './history.ts';
 import { planOf, type Plan } from './plan.ts';
 import { realNow } from './real-time.ts';
 import { shrink } from './shrink.ts';
-import { ALL_THEMES } from './themes.ts';
+import { ALL_THEMES, LATER_THEMES } from './themes.ts';
 import { tellingOfTurns } from './turn-watch.ts';
 import { runSeeds, type SeedOutcome } from './worker-pool.ts';
 
@@ -14,7 +14,7 @@ const SHRINK_MS = 180_000;
 
 /**
  * `run COUNT [FROM]`: that many histories, exit code 1 if one of them breaks a rule. `find COUNT [FROM] [THEME]`: until the
- * first that does, among that many seeds; with a theme only its histories are run. `replay SEED [STEP,STEP...]`: one, readable,
+ * first that does, among that many seeds; with a theme only its histories are run, with `later` those of all that only later seeds have. `replay SEED [STEP,STEP...]`: one, readable,
  * and then the shortest that breaks the same rule. `soak SECONDS`: new seeds until then. `same COUNT [FROM]`: each in two
  * processes, which have to agree in everything.
  */
@@ -63,9 +63,9 @@ function report({ seed, outcome }: SeedOutcome): void {
   console.log(`seed ${seed}, step ${step}: ${violation.oracle}: ${violation.what}\n  make sim SEED=${seed}`);
 }
 
-/** Of that theme only, if one is given: `count` is how many seeds are looked at, other themes' included. */
+/** Of that theme only, or of all later ones, if one is given: `count` is how many seeds are looked at, other themes' included. */
 async function runMany(count: number, from: number, untilFound: boolean, theme?: string): Promise<void> {
-  if (theme !== undefined && !(theme in ALL_THEMES)) throw new Error(`unknown theme ${theme}`);
+  const isWanted = wantedBy(theme);
   const began = realNow();
   const found: number[] = [];
   let given = 0;
@@ -78,7 +78,7 @@ async function runMany(count: number, from: number, untilFound: boolean, theme?:
     while (given < count) {
       given += 1;
       const seed = from + given - 1;
-      if (theme === undefined || planOf(seed, STEPS).theme === theme) return seed;
+      if (isWanted(planOf(seed, STEPS))) return seed;
     }
     return undefined;
   };
@@ -101,6 +101,13 @@ async function runMany(count: number, from: number, untilFound: boolean, theme?:
       (found.length === 0 ? '' : `: seeds ${found.join(', ')}`),
   );
   if (found.length > 0) process.exitCode = 1;
+}
+
+function wantedBy(theme: string | undefined): (plan: Plan) => boolean {
+  if (theme === undefined) return () => true;
+  if (theme === 'later') return (plan) => plan.theme !== undefined && plan.theme in LATER_THEMES;
+  if (!(theme in ALL_THEMES)) throw new Error(`unknown theme ${theme}`);
+  return (plan) => plan.theme === theme;
 }
 
 async function soak(forSeconds: number, from: number): Promise<void> {

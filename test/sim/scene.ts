@@ -1,7 +1,9 @@
 import { CONFIRM_DELETIONS_ANNOTATION, MEMBER_LABEL } from '../../src/api/marks.ts';
+import { DeploymentController, DEPLOYMENTS } from './deployments.ts';
 import { DisruptionController } from './disruption-controller.ts';
 import { FrontDoor } from './front-door.ts';
 import { HostScheduler } from './host-scheduler.ts';
+import { HostVolumes } from './host-volumes.ts';
 import { Kubelets } from './kubelets.ts';
 import { NodeLifecycle } from './node-lifecycle.ts';
 import { PreemptingScheduler } from './preempting/preempting-scheduler.ts';
@@ -55,15 +57,18 @@ export class Scene {
     }
     this.oracles = new Oracles(world, this.kubelets);
     const controllers = new WorkloadControllers(world.host, new Random(seed, 5));
+    const deployments = new DeploymentController(world.host, new Random(seed, 25));
     const tell = (what: string): void => {
       this.oracles.violations.push({ oracle: 'extender', what, at: world.loop.now });
     };
+    const volumes = new HostVolumes(world.host, new Random(seed, 26));
     const scheduler = o.isCrowded
       ? new PreemptingScheduler(world, new Random(seed, 6), { tell, judge: this.oracles.room })
       : new HostScheduler(world, new Random(seed, 6), {
           tell,
           residence: this.oracles.residence,
           state: this.oracles.state,
+          volumes,
         });
     const disruptions = new Map(world.clusters.map((cluster) => [cluster, new DisruptionController(cluster)]));
     new NodeLifecycle(world.host, new Random(seed, 8)).begin();
@@ -89,6 +94,8 @@ export class Scene {
       disruptions.get(change.cluster)?.changed(change);
       if (change.cluster === world.host) {
         controllers.changed(change);
+        deployments.changed(change);
+        volumes.changed(change);
         scheduler.changed(change);
         hostKubelets.changed(change);
         if (change.type === 'DELETED' && !garbage && change.path.includes('/apis/')) {
@@ -187,7 +194,7 @@ export class Scene {
   /** Users delete all that they have and make something new. Returns what they do. */
   turnOver(): string {
     const { host } = this.world;
-    const workloads = Object.values(WORKLOADS).flatMap((kind) =>
+    const workloads = [...Object.values(WORKLOADS), DEPLOYMENTS].flatMap((kind) =>
       [...host.list(kind)].map((object) => pathOf(object, kind)),
     );
     const pods = [...host.list('/api/v1/pods')].map((pod) => podPath(pod));

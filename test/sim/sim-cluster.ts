@@ -44,6 +44,8 @@ export class SimCluster implements Endpoint {
   readonly watches = new Watches();
   readonly loop: EventLoop;
   onChange: ((change: Change) => void) | undefined;
+  /** Told of each write of the program that is taken, and stores nothing. */
+  onVainWrite: ((call: Call) => void) | undefined;
   /** Another one with every life of a cluster of that name. */
   generation = 1;
   /** What it stores of what is sent to a path, where that is less than all: it is older than who sends it. */
@@ -75,8 +77,12 @@ export class SimCluster implements Endpoint {
       WatchStream.open(this, request, call, line);
       return;
     }
+    const { version } = this.api;
     try {
-      line.whole(200, answerText(this.ask(call.owner?.name ?? '?', request)));
+      const answer = answerText(this.ask(call.owner?.name ?? '?', request));
+      if (method !== 'GET' && this.api.version === version && request.query['dryRun'] === undefined)
+        this.onVainWrite?.(call);
+      line.whole(200, answer);
     } catch (error) {
       if (!(error instanceof Refusal)) throw error;
       line.whole(error.code, JSON.stringify(error.status));
@@ -110,6 +116,11 @@ export class SimCluster implements Endpoint {
   /** A merge patch. */
   patch(by: string, path: string, body: JsonObject): JsonObject | undefined {
     return this.#try(by, { method: 'PATCH', path, query: {}, body, contentType: 'application/merge-patch+json' });
+  }
+
+  /** `body`: the whole object, as it was read and edited. */
+  replace(by: string, path: string, body: JsonObject): JsonObject | undefined {
+    return this.#try(by, { method: 'PUT', path, query: {}, body, contentType: 'application/json' });
   }
 
   remove(by: string, path: string, options: JsonObject = {}): JsonObject | undefined {
@@ -172,6 +183,19 @@ export class SimCluster implements Endpoint {
     this.#by = 'restore';
     for (const path of this.api.objects.keys()) if (!saved.has(path)) this.api.delete(path);
     for (const [path, object] of saved) if (this.get(path) !== object) this.api.put(path, object);
+    this.#by = '?';
+    this.#forget();
+  }
+
+  /** Its owner begins anew with the same machines: it is another cluster from now on. */
+  wipe(): void {
+    this.#by = 'wipe';
+    for (const path of this.api.objects.keys()) if (!path.startsWith('/api/v1/nodes/')) this.api.delete(path);
+    this.#by = 'setup';
+    for (const name of ['kube-system', 'default']) {
+      const body = { apiVersion: 'v1', kind: 'Namespace', metadata: { name } };
+      this.create('setup', '/api/v1/namespaces', body);
+    }
     this.#by = '?';
     this.#forget();
   }

@@ -4,6 +4,13 @@ import { simulation } from './simulation.ts';
 import type { Network } from './network.ts';
 import type { SimProcess } from './sim-process.ts';
 
+/** What the program asks for, and when it did, in ms. */
+interface Asked {
+  readonly outgoing: Outgoing;
+  readonly handler: Dispatcher.DispatchHandler;
+  readonly askedAt: number;
+}
+
 /** One request of the program from its dispatch to its end. */
 export class Call {
   readonly outgoing: Outgoing;
@@ -12,6 +19,10 @@ export class Call {
   /** What is asked for, and how: most of those who are told of a call look at that. */
   readonly path: string;
   readonly query: string;
+  /** When the program asked for it: it may have waited for a connection since, in ms. */
+  readonly askedAt: number;
+  /** Of the answer; 0: none has arrived. */
+  status = 0;
   /** The client got an answer, an error, or gave up. */
   over = false;
   /** Called when the client gives up or the call is over. */
@@ -20,9 +31,10 @@ export class Call {
   readonly #controller: Dispatcher.DispatchController;
   readonly #free: () => void;
 
-  constructor(origin: string, outgoing: Outgoing, handler: Dispatcher.DispatchHandler, free: () => void) {
+  constructor(origin: string, { outgoing, handler, askedAt }: Asked, free: () => void) {
     this.origin = origin;
     this.outgoing = outgoing;
+    this.askedAt = askedAt;
     const { path } = outgoing;
     const queryAt = path.indexOf('?');
     this.path = queryAt < 0 ? path : path.slice(0, queryAt);
@@ -47,7 +59,9 @@ export class Call {
   }
 
   head(status: number, headers: Record<string, string>): void {
-    if (!this.over) this.#handler.onResponseStart?.(this.#controller, status, headers, '');
+    if (this.over) return;
+    this.status = status;
+    this.#handler.onResponseStart?.(this.#controller, status, headers, '');
   }
 
   data(text: string): void {
@@ -78,7 +92,7 @@ export class SimPool {
   readonly #origin: string;
   readonly #most: number;
   readonly #network: Network;
-  readonly #waiting: { outgoing: Outgoing; handler: Dispatcher.DispatchHandler }[] = [];
+  readonly #waiting: Asked[] = [];
   readonly #open = new Set<Call>();
   #closed: (() => void) | undefined;
 
@@ -89,7 +103,7 @@ export class SimPool {
   }
 
   dispatch(outgoing: Outgoing, handler: Dispatcher.DispatchHandler): boolean {
-    this.#waiting.push({ outgoing, handler });
+    this.#waiting.push({ outgoing, handler, askedAt: simulation().loop.now });
     this.#fill();
     return this.#waiting.length === 0;
   }
@@ -104,8 +118,8 @@ export class SimPool {
   async destroy(): Promise<void> {
     await Promise.resolve();
     const ended = Object.assign(new Error('the client was destroyed'), { code: 'UND_ERR_DESTROYED' });
-    for (const { outgoing, handler } of this.#waiting.splice(0)) {
-      const call = new Call(this.#origin, outgoing, handler, () => undefined);
+    for (const asked of this.#waiting.splice(0)) {
+      const call = new Call(this.#origin, asked, () => undefined);
       call.fail(ended);
     }
     for (const call of this.#open) call.fail(ended);
@@ -126,7 +140,7 @@ export class SimPool {
     while (this.#open.size < this.#most) {
       const next = this.#waiting.shift();
       if (next === undefined) break;
-      const call: Call = new Call(this.#origin, next.outgoing, next.handler, () => {
+      const call: Call = new Call(this.#origin, next, () => {
         this.#open.delete(call);
         if (this.#open.size === 0) this.#closed?.();
         this.#fill();

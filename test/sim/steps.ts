@@ -1,5 +1,6 @@
 import type { Act, Acts } from './actors/act.ts';
 import { API_SERVERS } from './actors/api-servers.ts';
+import { CLAIMS } from './actors/claims.ts';
 import { CHEATS } from './actors/cheats.ts';
 import { CROWDS } from './actors/crowds.ts';
 import { DELETIONS } from './actors/deletions.ts';
@@ -14,9 +15,12 @@ import { DISRUPTIONS } from './actors/disruptions.ts';
 import { MACHINES } from './actors/machines.ts';
 import { MIGRATIONS } from './actors/migrations.ts';
 import { MEMBER_OWNERS } from './actors/member-owners.ts';
+import { BREAKERS } from './actors/breakers.ts';
+import { NAMESPACES } from './actors/namespaces.ts';
 import { NETWORKS } from './actors/networks.ts';
 import { POLICIES } from './actors/policies.ts';
 import { REPLICAS } from './actors/replicas.ts';
+import { ROLL_OUTS } from './actors/roll-outs.ts';
 import { TENANTS } from './actors/tenants.ts';
 import { USERS } from './actors/users.ts';
 
@@ -41,6 +45,10 @@ const ACTORS = {
   ...TENANTS,
   ...CHEATS,
   ...CROWDS,
+  ...ROLL_OUTS,
+  ...NAMESPACES,
+  ...BREAKERS,
+  ...CLAIMS,
 } satisfies Acts;
 
 export type StepKind = keyof typeof ACTORS;

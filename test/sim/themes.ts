@@ -152,8 +152,78 @@ export const CROWDED_THEMES: Readonly<Record<string, readonly StepKind[]>> = {
   nominated: ['crowd', 'free-elsewhere', 'owner-takes-room', 'let-go', 'scale', 'rest'],
 };
 
+/** Of later seeds alone ({@link FIRST_LATER}): what earlier ones do stays as it is. */
+export const LATER_THEMES: Readonly<Record<string, readonly StepKind[]>> = {
+  rollouts: [
+    'create-deployment',
+    'roll-out',
+    'scale-deployment',
+    'delete-deployment',
+    'create-statefulset',
+    'update-statefulset',
+    'cut',
+    'pods-fall-ill',
+    'long-rest',
+    'crash',
+    'start',
+  ],
+  rules: [
+    'edit-policy',
+    'delete-policy',
+    'create-deployment',
+    'create-replicaset',
+    'create-statefulset',
+    'scale',
+    'cut',
+    'long-rest',
+    'crash',
+    'start',
+  ],
+  wipes: [
+    'wipe',
+    'create-never',
+    'create-always',
+    'create-statefulset',
+    'create-job',
+    'create-referring',
+    'cut',
+    'connecting',
+    'long-rest',
+    'crash',
+    'start',
+  ],
+  namespaces: [
+    'delete-namespace',
+    'owner-deletes-namespace',
+    'edit-mapping',
+    'create-replicaset',
+    'create-statefulset',
+    'create-job',
+    'create-referring',
+    'delete-pod',
+    'crash-soon',
+    'start',
+  ],
+  claims: [
+    'create-claiming',
+    'delete-claim',
+    'owner-deletes-claim',
+    'delete-pod',
+    'force-delete',
+    'lost-answers',
+    'cut',
+    'long-rest',
+    'crash-soon',
+    'start',
+  ],
+  breakers: ['create-many', 'many-pools', 'vanish-behind-a-cut', 'vanish', 'long-rest', 'crash', 'start'],
+};
+/** The first seed of which some have themes of {@link LATER_THEMES}. */
+export const FIRST_LATER = 1_000_001;
+
 export const ALL_THEMES: Readonly<Record<string, readonly StepKind[]>> = {
   ...THEMES,
   ...RARE_THEMES,
   ...CROWDED_THEMES,
+  ...LATER_THEMES,
 };

@@ -1,5 +1,6 @@
 import type { JsonObject } from '../../src/kube/json-equal.ts';
 import { DELETION_COST_ANNOTATION } from '../../src/placement/deletion-cost.ts';
+import { SET_REVISION } from '../../src/placement/set-revisions.ts';
 import { QUOTA } from './divisions.ts';
 import { isFinal, isReady, phaseOf } from './pod-shapes.ts';
 import type { Random } from './random.ts';
@@ -138,7 +139,32 @@ export class WorkloadControllers {
       if (phaseOf(pod) !== 'Running') return;
     }
     const extra = pods.findLast(({ metadata }) => Number(metadata.name.split('-').at(-1)) >= replicas);
-    if (extra !== undefined && extra.metadata.deletionTimestamp === undefined) this.#remove(extra);
+    const left = extra ?? this.#outdated(owner, pods);
+    if (left !== undefined && left.metadata.deletionTimestamp === undefined) this.#remove(left);
+  }
+
+  /** Of a roll-out: the last pod that is of a former template, if users ever edited that. Says how far it has come. */
+  #outdated(owner: SimObject, pods: readonly SimObject[]): SimObject | undefined {
+    const revision = specOf(owner).template.metadata?.labels?.[SET_REVISION];
+    if (revision === undefined) return undefined;
+    const outdated = pods.filter(({ metadata }) => metadata.labels?.[SET_REVISION] !== revision);
+    const told = (owner['status'] ?? {}) as { updateRevision?: string; updatedReplicas?: number };
+    const updatedReplicas = pods.length - outdated.length;
+    if (told.updateRevision !== revision || told.updatedReplicas !== updatedReplicas) {
+      const former = told.updateRevision === revision ? undefined : told.updateRevision;
+      const status = {
+        replicas: pods.length,
+        updatedReplicas,
+        updateRevision: revision,
+        ...(outdated.length === 0
+          ? { currentRevision: revision }
+          : former === undefined
+            ? {}
+            : { currentRevision: former }),
+      };
+      this.#host.patch('workload-controller', `${pathOf(owner, WORKLOADS.StatefulSet)}/status`, { status });
+    }
+    return outdated.at(-1);
   }
 
   /** Counts what succeeded and makes new pods for what failed; a pod is let go once it is counted. */

@@ -10,6 +10,7 @@ import { handingOn, placementRules } from './placement-rules.ts';
 import { Random } from './random.ts';
 import { residencePolicies } from './residence.ts';
 import { SimCluster, type Change } from './sim-cluster.ts';
+import type { Call } from './sim-pool.ts';
 
 /** Where one finds what in an API server. */
 export const PATHS = {
@@ -41,6 +42,8 @@ export class World {
   /** What happened in all clusters, in order. */
   readonly changes: Change[] = [];
   readonly onChange: ((change: Change) => void)[] = [];
+  /** Told of what the program writes, and what is there already. */
+  onVainWrite: ((cluster: SimCluster, call: Call) => void) | undefined;
 
   /**
    * `hasRules`: whatever chance says there are policies, and the scheduler asks about them. `hasResidence`: some say where pods
@@ -126,6 +129,7 @@ export class World {
       this.changes.push(change);
       for (const listener of this.onChange) listener(change);
     };
+    cluster.onVainWrite = (call) => this.onVainWrite?.(cluster, call);
     for (const system of ['kube-system', 'default']) namespace(cluster, system);
     this.network.endpoints.set(cluster.origin, cluster);
     return cluster;

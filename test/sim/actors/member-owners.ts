@@ -1,12 +1,21 @@
-import { GROUP, MIRRORED_CONDITION } from '../../../src/api/marks.ts';
+import { CONFIRM_IDENTITY_ANNOTATION, GROUP, MIRRORED_CONDITION } from '../../../src/api/marks.ts';
 import type { JsonObject } from '../../../src/kube/json-equal.ts';
 import { SAID_BY_MEMBER } from '../oracles.ts';
 import { asPod } from '../pod-shapes.ts';
+import type { Scene } from '../scene.ts';
 import { podPath } from '../workload-controllers.ts';
 import { PATHS, USER_NAMESPACES } from '../world.ts';
 import type { Acts } from './act.ts';
 import { podSpec } from './creations.ts';
 import { deleted, someCopy } from './targets.ts';
+
+const KUBE_SYSTEM = `${PATHS.namespaces}/kube-system`;
+
+/** It was wiped, and no process knows yet that it is to be the member all the same. */
+function isUnconfirmed({ world: { host, members } }: Scene, member: string): boolean {
+  const { identity } = (host.get(`${PATHS.members}/${member}`)?.['status'] ?? {}) as { identity?: string };
+  return identity !== members.get(member)?.get(KUBE_SYSTEM)?.metadata.uid;
+}
 
 /** Whom a member belongs to. */
 
@@ -43,10 +52,29 @@ export const MEMBER_OWNERS = {
       const seconds = Math.round(random.between(2, 90));
       const saved = cluster.saved();
       scene.forAWhile(seconds, () => {
+        // Of one that was wiped meanwhile nobody keeps a copy.
+        if (saved.get(KUBE_SYSTEM)?.metadata.uid !== cluster.get(KUBE_SYSTEM)?.metadata.uid) return;
         cluster.restore(saved);
         scene.kubelets.get(member)?.restored();
       });
       return `in ${seconds} s the owner restores ${member} as it is now`;
+    },
+  },
+  wipe: {
+    weight: 0,
+    act: (scene, random) => {
+      const { host } = scene.world;
+      const [member, cluster] = random.pick([...scene.world.members]) ?? [];
+      if (member === undefined || cluster === undefined || !scene.isPinned(member)) return undefined;
+      if (scene.doors.get(member)?.instead !== undefined || isUnconfirmed(scene, member)) return undefined;
+      cluster.wipe();
+      const seconds = Math.round(random.between(1, random.chance(0.5) ? 30 : 300));
+      scene.forAWhile(seconds, () => {
+        const identity = cluster.get(KUBE_SYSTEM)?.metadata.uid ?? '';
+        const annotations = { [CONFIRM_IDENTITY_ANNOTATION]: identity };
+        host.patch('admin', `${PATHS.members}/${member}`, { metadata: { annotations } });
+      });
+      return `owner wipes ${member}; an admin says in ${seconds} s that it is still ${member}`;
     },
   },
   stranger: {

@@ -1,8 +1,16 @@
+import type { JsonObject } from '../../../src/kube/json-equal.ts';
+import { edited } from '../placement-rules.ts';
+import type { Scene } from '../scene.ts';
 import { pathOf } from '../workload-controllers.ts';
 import type { Acts } from './act.ts';
 
 const KINDS = '/apis/spillway.dev/v1alpha1';
 const FOR_ALL = `${KINDS}/clusterplacementpolicies`;
+
+function allPolicies({ world: { host } }: Scene): string[] {
+  const ofNamespaces = host.list(`${KINDS}/placementpolicies`).map((one) => pathOf(one, `${KINDS}/placementpolicies`));
+  return [...ofNamespaces, ...host.list(FOR_ALL).map(({ metadata }) => `${FOR_ALL}/${metadata.name}`)];
+}
 
 /** Those who write policies. */
 export const POLICIES = {
@@ -10,11 +18,7 @@ export const POLICIES = {
     weight: 0,
     act: (scene, random) => {
       const { host } = scene.world;
-      const ofNamespaces = [...host.list(`${KINDS}/placementpolicies`)].map((one) =>
-        pathOf(one, `${KINDS}/placementpolicies`),
-      );
-      const ofAll = [...host.list(FOR_ALL)].map(({ metadata }) => `${FOR_ALL}/${metadata.name}`);
-      const all = [...ofNamespaces, ...ofAll];
+      const all = allPolicies(scene);
       const paths = random.chance(0.8) ? all : all.filter(() => random.chance(0.5));
       const isSaid = (path: string): boolean =>
         (host.get(path)?.['spec'] as { failover?: { dryRun?: boolean } } | undefined)?.failover?.dryRun === true;
@@ -28,6 +32,36 @@ export const POLICIES = {
       say(true);
       scene.forAWhile(seconds, () => say(random.chance(0.5) ? false : null));
       return `for ${seconds} s admin has moves rehearsed only by ${paths.join(', ')}`;
+    },
+  },
+  'edit-policy': {
+    weight: 0,
+    act: (scene, random) => {
+      const { host } = scene.world;
+      const path = random.pick(allPolicies(scene));
+      const policy = path === undefined ? undefined : host.get(path);
+      if (path === undefined || policy === undefined) return undefined;
+      const now = edited(policy, random);
+      host.replace('admin', path, now);
+      return `admin edits ${path}: ${JSON.stringify((now['spec'] as JsonObject)['placement'])}`;
+    },
+  },
+  'delete-policy': {
+    weight: 0,
+    act: (scene, random) => {
+      const { host } = scene.world;
+      const path = random.pick(allPolicies(scene));
+      const policy = path === undefined ? undefined : host.get(path);
+      if (path === undefined || policy === undefined) return undefined;
+      host.remove('admin', path);
+      const { apiVersion, kind, spec } = policy;
+      const { name, namespace } = policy.metadata;
+      const metadata = { name, ...(namespace === undefined ? {} : { namespace }) };
+      const seconds = Math.round(random.between(0, 120));
+      scene.forAWhile(seconds, () => {
+        host.create('admin', path.slice(0, path.lastIndexOf('/')), { apiVersion, kind, metadata, spec });
+      });
+      return `for ${seconds} s admin does without ${path}`;
     },
   },
 } satisfies Acts;

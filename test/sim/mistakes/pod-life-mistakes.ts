@@ -111,28 +111,6 @@ export const POD_LIFE_MISTAKES: readonly Mistake[] = [
     ],
   },
   {
-    name: 'delete-however-many-are-missing',
-    edits: [
-      {
-        file: 'pods/deletion-breaker.ts',
-        from: 'if (this.#permits.size >= Math.max(5, Math.floor(total / 10))) {',
-        to: 'if (total < 0) {',
-      },
-    ],
-  },
-  {
-    name: 'forget-that-deletions-are-held-back',
-    seed: 8325,
-    theme: 'vanishing',
-    edits: [
-      {
-        file: 'manager/held-deletions.ts',
-        from: '    this.#breakerOpen = wasBreakerOpen(acting.member().status);\n',
-        to: '    this.#breakerOpen = wasBreakerOpen(undefined);\n',
-      },
-    ],
-  },
-  {
     name: 'end-without-writing-it-down',
     seed: 39,
     theme: 'fencing',
@@ -142,6 +120,27 @@ export const POD_LIFE_MISTAKES: readonly Mistake[] = [
         file: 'pods/pod-ending.ts',
         from: '    if (!(await fencing.tell(hostPod, signal))) {',
         to: '    if (hostPod === undefined) {',
+      },
+    ],
+  },
+  {
+    name: 'write-what-is-there-already',
+    edits: [
+      {
+        file: 'pods/status-patch.ts',
+        from: '    if (before === undefined || !same(before, condition)) changes.push(withRemovals(before, condition));\n',
+        to: '    if (before === undefined || before.type === wanted.type) changes.push(withRemovals(before, condition));\n',
+      },
+    ],
+  },
+  {
+    name: 'fail-what-waits-for-its-member',
+    edits: [
+      NO_GUARDS,
+      {
+        file: 'pods/hold-patch.ts',
+        from: "      ...(wasIgnored ? { phase: 'Pending' } : {}),\n",
+        to: "      ...(reason === 'MemberUnreachable' ? { phase: 'Failed' } : wasIgnored ? { phase: 'Pending' } : {}),\n",
       },
     ],
   },

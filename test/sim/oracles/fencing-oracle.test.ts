@@ -29,8 +29,9 @@ function foundWhenAskedAt(askedAt: number): string[] {
   west.api.put(`${PODS}/ended`, copy('ended'));
 
   const asks = (): void => {
-    const outgoing = { method: 'POST', path: `${PODS}?fieldValidation=Strict`, body: JSON.stringify(copy('made')) };
-    oracle.sent({ origin: west.origin, outgoing, owner: { name: BY } } as unknown as Call);
+    const query = 'fieldValidation=Strict';
+    const outgoing = { method: 'POST', path: `${PODS}?${query}`, body: JSON.stringify(copy('made')) };
+    oracle.sent({ origin: west.origin, outgoing, path: PODS, query, owner: { name: BY } } as unknown as Call);
   };
   const ends = (): void => {
     const metadata = { name: 'ended', namespace: 'shop', uid: 'ended-uid', resourceVersion: '1' };

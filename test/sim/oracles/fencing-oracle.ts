@@ -3,6 +3,7 @@ import { asPod, hostUidOf } from '../pod-shapes.ts';
 import type { Change, SimObject } from '../sim-cluster.ts';
 import type { Call } from '../sim-pool.ts';
 import { PATHS, type World } from '../world.ts';
+import { createdFor } from './creation-calls.ts';
 import type { Report } from './report.ts';
 
 /** What was sent before has arrived by then, and caches show it, in ms. */
@@ -32,12 +33,14 @@ export class FencingOracle {
     this.#report = report;
   }
 
-  sent({ origin, outgoing, owner }: Call): void {
+  sent(call: Call): void {
+    const { origin, outgoing, owner } = call;
     const where = `${origin} ${pathOf(outgoing)}`;
     if (owner !== undefined && outgoing.method === 'DELETE' && !this.#asked.has(where))
       this.#asked.set(where, { first: this.#world.loop.now, answered: Number.NEGATIVE_INFINITY });
-    const creation = creationIn(outgoing, owner);
-    if (creation !== undefined && !this.#creations.has(creation)) this.#creations.set(creation, this.#world.loop.now);
+    const uid = createdFor(call);
+    const creation = `${owner?.name} ${uid}`;
+    if (uid !== undefined && !this.#creations.has(creation)) this.#creations.set(creation, this.#world.loop.now);
   }
 
   received({ origin, outgoing }: Call): void {
@@ -136,14 +139,6 @@ export class FencingOracle {
       return Object.hasOwn(fencing?.pods ?? {}, uid);
     });
   }
-}
-
-/** Process and UID of the host pod, where a process asks for a copy. */
-function creationIn({ method, path, body }: Call['outgoing'], owner: Call['owner']): string | undefined {
-  if (owner === undefined || method !== 'POST' || body === null || path.includes('dryRun=')) return undefined;
-  if (!/\/namespaces\/[^/]+\/pods(\?|$)/.test(path)) return undefined;
-  const uid = hostUidOf(JSON.parse(String(body)) as SimObject);
-  return uid === undefined ? undefined : `${owner.name} ${uid}`;
 }
 
 function pathOf({ path }: Call['outgoing']): string {

@@ -1,3 +1,4 @@
+import { CONFIRM_IDENTITY_ANNOTATION } from '../../../src/api/marks.ts';
 import type { SimCluster } from '../sim-cluster.ts';
 import type { Call } from '../sim-pool.ts';
 import { PATHS, type World } from '../world.ts';
@@ -30,14 +31,28 @@ export class IdentityOracle {
     } else if (path === PATHS.namespaces && origin !== this.#world.host.origin) {
       // The cache of a member's namespaces may be the first to tell that the former cluster is back. That another one answers
       // counts from the probe on: of a list nothing is believed before all of it has arrived.
-      const uid = this.#uidOf(this.#world.clusters.find((cluster) => cluster.origin === origin));
-      if (uid !== undefined && text.includes(`"uid":"${uid}"`)) this.#told.set(key, uid);
+      const cluster = this.#world.clusters.find((one) => one.origin === origin);
+      const uid = this.#uidOf(cluster);
+      if (cluster === undefined || uid === undefined || !text.includes(`"uid":"${uid}"`)) return;
+      if (this.#counts(cluster, uid)) this.#told.set(key, uid);
     }
   }
 
-  /** Of the cluster that belongs there. */
+  /** Of the cluster that is there, but for a while. */
   #uidOf(cluster: SimCluster | undefined): string | undefined {
     return cluster?.get(KUBE_SYSTEM)?.metadata.uid;
+  }
+
+  /**
+   * Whether that is the cluster which belongs there. One that was wiped is another one, and belongs there only once an administrator has
+   * said so, or nothing says which one did before.
+   */
+  #counts(cluster: SimCluster, told: string): boolean {
+    const member = this.#world.host.get(`${PATHS.members}/${cluster.name}`);
+    const { identity: pinned } = (member?.['status'] ?? {}) as { identity?: string };
+    if (told === pinned) return true;
+    const isNamed = member?.metadata.annotations?.[CONFIRM_IDENTITY_ANNOTATION] === told;
+    return told === this.#uidOf(cluster) && (pinned === undefined || isNamed);
   }
 
   /** Whether the process of that name was ever told which cluster answers there. */
@@ -51,7 +66,7 @@ export class IdentityOracle {
     for (const cluster of this.#world.clusters) {
       if (cluster.origin !== origin && cluster !== host) continue;
       const told = this.#told.get(`${owner.name} ${cluster.origin}`);
-      if (told === undefined || told === this.#uidOf(cluster)) continue;
+      if (told === undefined || this.#counts(cluster, told)) continue;
       const what = `${owner.name} sends ${outgoing.method} ${origin}${outgoing.path}`;
       this.#report('I3', `${what} although it was told that ${cluster.name} is another cluster`);
     }

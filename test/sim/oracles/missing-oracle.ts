@@ -2,6 +2,7 @@ import { NODE_LABEL } from '../../../src/api/marks.ts';
 import { hostUidOf } from '../pod-shapes.ts';
 import type { Change, SimObject } from '../sim-cluster.ts';
 import type { Call } from '../sim-pool.ts';
+import { isOfProgram } from '../sim-process.ts';
 import type { Report } from './report.ts';
 
 /** A permit holds for five minutes, and what was permitted is done within one. */
@@ -43,11 +44,15 @@ export class MissingOracle {
    * The program, or anybody, writes a MemberCluster; the member has those pods. What is held back is told by member, and held back by
    * virtual node: of those where more are missing than may be ended.
    */
-  memberCluster({ object, at }: Change, isMissing: IsMissing, pods: readonly SimObject[]): void {
+  memberCluster({ object, by, at }: Change, isMissing: IsMissing, pods: readonly SimObject[]): void {
     const { conditions = [] } = (object['status'] ?? {}) as { conditions?: { type: string; status: string }[] };
-    const isHeld = conditions.some(({ type, status }) => type === 'DeletionsAllowed' && status === 'False');
+    const allowed = conditions.find(({ type }) => type === 'DeletionsAllowed')?.status;
+    const isHeld = allowed === 'False';
     const { name } = object.metadata;
     const held = this.#held.get(name) ?? { since: at, nodes: new Set() };
+    if (allowed === 'True' && isOfProgram(by) && !this.confirmed) {
+      for (const node of held.nodes) this.#letGo(by, name, node, isMissing, pods);
+    }
     if (!isHeld) this.#held.delete(name);
     else this.#held.set(name, held);
     const nodeOf = ({ metadata }: SimObject): string => metadata.labels?.[NODE_LABEL] ?? '';
@@ -56,6 +61,19 @@ export class MissingOracle {
       const missing = there.filter((pod) => isMissing(hostUidOf(pod) ?? '')).length;
       if (missing + this.#endedOf(node, at) > permitsFor(there.length)) held.nodes.add(node);
     }
+  }
+
+  /** Deletions of the node's pods are held back no more, and no administrator said so. */
+  #letGo(by: string, member: string, node: string, isMissing: IsMissing, pods: readonly SimObject[]): void {
+    const there = pods.filter(({ metadata }) => metadata.labels?.[NODE_LABEL] === node);
+    const missing = there.filter(
+      (pod) => pod.metadata.deletionTimestamp === undefined && isMissing(hostUidOf(pod) ?? ''),
+    ).length;
+    if (missing <= permitsFor(there.length)) return;
+    this.#report(
+      'I2',
+      `${by} holds no deletions back in ${member} any more, although ${missing} pods of ${node} are missing in the host`,
+    );
   }
 
   /** How many were ended of a virtual node lately. */

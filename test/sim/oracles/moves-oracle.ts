@@ -5,6 +5,7 @@ import type { Change, SimObject } from '../sim-cluster.ts';
 import { isOfProgram } from '../sim-process.ts';
 import type { World } from '../world.ts';
 import { MigrationOracle } from './migration-oracle.ts';
+import { PolicyEdits } from './policy-edits.ts';
 import { RehearsalOracle } from './rehearsal-oracle.ts';
 import type { Report } from './report.ts';
 
@@ -12,6 +13,8 @@ import type { Report } from './report.ts';
 const LATE_MS = 90_000;
 /** No pod is moved for the loss of its member before that, in ms. */
 const LOST_AFTER_MS = 15_000;
+/** Pods are where an edited policy wants them by then, in ms: moves keep a pace. */
+const EDITED_MS = 15 * 60_000;
 /** Make another pod as soon as one is on its way out. */
 const REPLACING_AT_ONCE = new Set(['ReplicaSet']);
 
@@ -29,6 +32,7 @@ export class MovesOracle {
   readonly #facts: MoveFacts;
   readonly #migrations = new MigrationOracle();
   readonly #rehearsals = new RehearsalOracle();
+  readonly #edits = new PolicyEdits();
   /** Until when each member was lost, or tainted with effect NoExecute, by its object in the host; Infinity while it is. */
   readonly #lost = new Map<string, number>();
   readonly #lostSince = new Map<string, number>();
@@ -51,6 +55,7 @@ export class MovesOracle {
     if (cluster !== this.#world.host) return;
     this.#migrations.changed(change);
     this.#rehearsals.changed(change);
+    this.#edits.changed(change);
     if (object['kind'] === 'MemberCluster') this.#member(object, at);
     if (object['kind'] === 'Pod') this.#health(change);
     const isMoved =
@@ -93,7 +98,7 @@ export class MovesOracle {
     if (waits && !isLost)
       this.#report('I11', `${by} lets ${object.metadata.name} wait for ${member}, which is not lost`);
     this.#kept({ object, by, at }, member);
-    const isWanted = isTainted || this.#isMigrated(object, member, at);
+    const isWanted = isTainted || this.#isMigrated(object, member, at) || this.#edits.within(EDITED_MS, at);
     if (waits || isWanted || this.#isAlike(object, member, at)) return;
     this.#report(
       'I11',
@@ -170,7 +175,8 @@ export class MovesOracle {
     const isKnown = at - (this.#lostSince.get(member) ?? at) < LOST_AFTER_MS;
     const isIll = isKnown && (this.#isIll(object, member, at) || this.#isAlike(object, member, at));
     const isMigrated = this.#isMigrated(object, member, at);
-    if (!isLost && !isTainted && !isIll && !isMigrated) {
+    const isEdited = this.#edits.within(EDITED_MS, at);
+    if (!isLost && !isTainted && !isIll && !isMigrated && !isEdited) {
       this.#report(
         'I11',
         `${by} moves ${object.metadata.name} out of ${member}, which is neither lost nor tainted, and others are elsewhere, and it is not ill beside them`,
@@ -179,7 +185,7 @@ export class MovesOracle {
     const kind = object.metadata.ownerReferences?.find(({ controller }) => controller === true)?.kind ?? 'nobody';
     const isOut = isLost && this.#facts.isOutOfService(asPod(object).spec.nodeName ?? '');
     // One that is evicted ends in its member before the next one of its name begins.
-    const isInTurn = (isIll || isMigrated) && kind === 'StatefulSet';
+    const isInTurn = (isIll || isMigrated || isEdited) && kind === 'StatefulSet';
     if (!isTainted && !isOut && !isInTurn && !REPLACING_AT_ONCE.has(kind)) {
       this.#report('I11', `${by} moves ${object.metadata.name} of ${kind} out of ${member}, where it may still run`);
     }
