@@ -27,6 +27,7 @@ import type { CapacityMetrics } from '../members/capacity-metrics.ts';
 import type { BoundPods } from './bound-pods.ts';
 import type { NodeRemovals } from './node-removals.ts';
 import type { NodeIdentityMetrics } from '../nodes/node-identity-metrics.ts';
+import type { ReportPace } from '../nodes/report-pace.ts';
 import type { OutageMetrics } from '../pods/outages/outage-metrics.ts';
 import type { DeletionPermits } from '../pods/deletion-permits.ts';
 import type { PodMetrics } from '../pods/pod-metrics.ts';
@@ -51,6 +52,8 @@ export interface HostServices {
   readonly boundPods: Map<string, BoundPods>;
   readonly nodeRemovals: NodeRemovals;
   readonly nodeIdentityMetrics: NodeIdentityMetrics;
+  /** Of the rooms behind virtual nodes, to the host. */
+  readonly reportPace: ReportPace;
   /** Name of this replica in the Lease of those who write about scheduling. */
   readonly identity: string;
   /** The host's id in marks. */

@@ -44,6 +44,7 @@ import { OverridePolicies } from '../host/override-policies.ts';
 import { overridePolicyStatuses } from './override-statuses.ts';
 import { NodeRemovals } from './node-removals.ts';
 import { NodeIdentityMetrics } from '../nodes/node-identity-metrics.ts';
+import { ReportPace } from '../nodes/report-pace.ts';
 import { outageMetrics } from '../pods/outages/outage-metrics.ts';
 import { DeletionPermits } from '../pods/deletion-permits.ts';
 import { podMetrics } from '../pods/pod-metrics.ts';
@@ -173,6 +174,7 @@ export async function runManager(config: ManagerConfig, signal: AbortSignal): Pr
       boundPods: new Map(),
       nodeRemovals,
       nodeIdentityMetrics: new NodeIdentityMetrics(registry),
+      reportPace: new ReportPace(),
       identity: config.identity ?? `${hostname()}_${process.pid}_${Math.random().toString(36).slice(2, 8)}`,
       hostId,
       hostIdentity: ownIdentity,

@@ -228,6 +228,7 @@ export class VirtualNodeScope {
       isWanted: () => this.#isWanted(),
       isInUse: () => this.bound.remains()?.pods !== 0,
       seen: () => this.#o.fencing.touch(),
+      pace: services.reportPace,
       events: services.events,
       informerMetrics: services.informerMetrics,
       invariants: services.invariants,

@@ -18,7 +18,8 @@ import { foreignTaintsLost, metadataPatch, newNode } from './node-changes.ts';
 import { mayLabelItself } from './node-labels.ts';
 import { NodeLease } from './node-lease.ts';
 import type { NodeStanding } from './node-standing.ts';
-import { nextReport, type ReportTimes, statusPatch } from './status-changes.ts';
+import type { ReportPace } from './report-pace.ts';
+import { isOfRoomAlone, nextReport, type ReportTimes, statusPatch } from './status-changes.ts';
 
 export interface NodeKeeperOptions {
   /** With the identity of the node. */
@@ -36,6 +37,8 @@ export interface NodeKeeperOptions {
   isInUse?: () => boolean;
   /** Told of each state of our Node that is seen. */
   seen?: () => void;
+  /** That of all virtual nodes of this process, by the same monotonic clock. */
+  pace: ReportPace;
   events?: Pick<EventRecorder, 'record'>;
   /** Least time between two reports of facts that changed; 2,000 ms. */
   coalesceMs?: number;
@@ -94,6 +97,8 @@ export class NodeKeeper {
   /** The Node that the Lease belongs to. */
   #leasedUid: string | undefined;
   #reportedAt = -Infinity;
+  /** From when on the room alone is told again. */
+  #roomFrom = -Infinity;
   #lookedAt = -Infinity;
   /** UID of the Node that was made here for the first time. */
   #madeUid: string | undefined;
@@ -255,7 +260,8 @@ export class NodeKeeper {
     const dueMs = isProvisional(desired)
       ? PROVISIONAL_MS
       : Math.max(1_000, nextReport(node, desired, now, this.#times) - now);
-    return Math.min(dueMs, desired.changesInMs ?? dueMs);
+    const restMs = this.#roomFrom - this.#monotonic();
+    return Math.min(dueMs, desired.changesInMs ?? dueMs, restMs > 0 ? restMs : dueMs);
   }
 
   /** A Node that retires and that somebody else deleted is made anew as long as there are pods on it. */
@@ -339,9 +345,15 @@ export class NodeKeeper {
   }
 
   async #report(node: Node, desired: DesiredNode, signal: AbortSignal): Promise<Node> {
-    const body = statusPatch(node, desired, this.#clock(), this.#times);
+    const now = this.#clock();
+    const body = statusPatch(node, desired, now, this.#times);
     if (body === undefined) return node;
-    const { host, name } = this.#o;
+    const { host, name, pace } = this.#o;
+    // What else is to be told does not wait, and takes the room with it.
+    if (isOfRoomAlone(node, desired, now, this.#times)) {
+      if (this.#monotonic() < this.#roomFrom) return node;
+      this.#roomFrom = pace.wrote();
+    }
     this.#reportedAt = this.#monotonic();
     const how = { type: 'strategic', subresource: 'status' } as const;
     return this.#remember(await patch<Node>(host, NODES, { name }, forSame(node, body), how, { signal }));

@@ -55,6 +55,11 @@ export function statusPatch(
   return { status: { ...status, ...room, conditions: conditions.list } };
 }
 
+/** Whether such a patch is due for nothing but the room behind the Node. */
+export function isOfRoomAlone(node: Node, desired: DesiredNode, nowMs: number, times: ReportTimes): boolean {
+  return statusPatch(node, { ...desired, capacity: undefined, allocatable: undefined }, nowMs, times) === undefined;
+}
+
 /** When the Node must be reported again though nothing else changes, in wall clock milliseconds. */
 export function nextReport(node: Node, desired: DesiredNode, nowMs: number, times: ReportTimes): number {
   const { heartbeatMs, littleRoomMs } = times;

@@ -12,6 +12,7 @@ import type { Lease } from '../../src/kube/lease.ts';
 import { staticAccess } from '../../src/kube/static-access.ts';
 import { NodeKeeper } from '../../src/nodes/node-keeper.ts';
 import { NodeStanding } from '../../src/nodes/node-standing.ts';
+import { ReportPace } from '../../src/nodes/report-pace.ts';
 import { providerIdOf } from '../../src/api/provider-id.ts';
 import { renderNode, type NodeFacts } from '../../src/nodes/render-node.ts';
 import { memberNode } from '../fixtures/member-nodes.ts';
@@ -69,6 +70,7 @@ async function keep(current: () => NodeFacts): Promise<NodeKeeper> {
     name,
     standing: new NodeStanding({ name, member: name, providerID: providerIdOf(name, name) }),
     desired: () => renderNode(current()),
+    pace: new ReportPace(),
     events,
     logger: pino({ level: 'silent' }),
   });

@@ -6,6 +6,7 @@ import type { Lease } from '../../src/kube/lease.ts';
 import type { DesiredNode } from '../../src/nodes/desired-node.ts';
 import { NodeKeeper, type NodeKeeperOptions } from '../../src/nodes/node-keeper.ts';
 import { NodeStanding } from '../../src/nodes/node-standing.ts';
+import { ReportPace } from '../../src/nodes/report-pace.ts';
 import { renderNode, type NodeFacts } from '../../src/nodes/render-node.ts';
 import { memberNode } from '../fixtures/member-nodes.ts';
 import { serveMemoryApi, type MemoryApiServer } from '../fixtures/memory-api-server.ts';
@@ -48,6 +49,7 @@ describe('NodeKeeper', () => {
       name: 'east',
       standing,
       desired: () => renderNode(facts),
+      pace: new ReportPace(),
       events: { record: (_, type, reason, message) => events.push(`${type} ${reason} ${message}`) },
       coalesceMs: 20,
       leaseRenewMs: 50,
@@ -222,6 +224,43 @@ describe('NodeKeeper', () => {
     facts.offer = offer('700');
     keeper.trigger();
     await eventually(() => expect(node()?.status?.allocatable).toEqual({ cpu: '700' }));
+  });
+
+  it('rests with its room alone as long as the pace of all nodes says, and with nothing else', async () => {
+    const pace = new ReportPace();
+    const wrote = vi.spyOn(pace, 'wrote');
+    const offer = (cpu: string) => ({ capacity: { cpu: '10' }, allocatable: { cpu } });
+    const cpu = () => node()?.status?.allocatable?.['cpu'];
+    const { keeper } = start({ pace });
+    await eventually(() => expect(lease()).toBeDefined());
+    wrote.mockReturnValueOnce(performance.now() + 3_600_000);
+    facts = { ...facts, offer: offer('7') };
+    keeper.roomChanged();
+    await eventually(() => expect(cpu()).toBe('7'));
+    facts = { ...facts, offer: offer('4') };
+    keeper.roomChanged();
+    await quiet();
+    expect(cpu()).toBe('7');
+    const before = wrote.mock.calls.length;
+    facts = { ...facts, reachable: false };
+    keeper.trigger();
+    await eventually(() => expect(cpu()).toBe('4'));
+    expect(wrote).toHaveBeenCalledTimes(before);
+  });
+
+  it('tells of room that had to rest as soon as its rest is over, without a word from anybody', async () => {
+    const pace = new ReportPace();
+    let restsUntil = 0;
+    vi.spyOn(pace, 'wrote').mockImplementationOnce(() => (restsUntil = performance.now() + 400));
+    const offer = (cpu: string) => ({ capacity: { cpu: '10' }, allocatable: { cpu } });
+    const { keeper } = start({ pace });
+    await eventually(() => expect(lease()).toBeDefined());
+    for (const cpu of ['7', '4']) {
+      facts = { ...facts, offer: offer(cpu) };
+      keeper.roomChanged();
+      await eventually(() => expect(node()?.status?.allocatable).toEqual({ cpu }));
+    }
+    expect(performance.now()).toBeGreaterThanOrEqual(restsUntil);
   });
 
   it('taints an unreachable member and takes the taint back, leaving labels, taints and cordons of others', async () => {

@@ -4,6 +4,7 @@ import type { Node } from '../../src/kube/core-v1.ts';
 import { foreignTaintsLost } from '../../src/nodes/node-changes.ts';
 import { NodeKeeper } from '../../src/nodes/node-keeper.ts';
 import { NodeStanding } from '../../src/nodes/node-standing.ts';
+import { ReportPace } from '../../src/nodes/report-pace.ts';
 import { renderNode } from '../../src/nodes/render-node.ts';
 import { serveMemoryApi } from '../fixtures/memory-api-server.ts';
 import { MemoryApi } from '../fixtures/memory-api.ts';
@@ -38,6 +39,7 @@ it('I12: a patch that would take away a taint of others is not sent', async () =
         kubeletPort: 10_250,
         reachable: true,
       }),
+    pace: new ReportPace(),
     invariants: violations,
     logger: pino({ level: 'silent' }),
   });

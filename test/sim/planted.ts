@@ -1,12 +1,13 @@
 /**
  * `node dist/test/sim/planted.js [NAME...]`: puts each mistake into a copy of the program and looks after how many histories
- * the simulator finds it. Exit code 1 when one is not found, or when its place in the program cannot be found any more.
+ * the simulator finds it, by the rule that the mistake is about. Exit code 1 when one is not found, or when its place in the program
+ * cannot be found any more.
  */
 import { spawnSync } from 'node:child_process';
 import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
-import type { Mistake } from './mistakes/mistake.ts';
+import { isShownIn, type Mistake } from './mistakes/mistake.ts';
 import { MISTAKES } from './planted-mistakes.ts';
 import { FIRST_LATER, LATER_THEMES } from './themes.ts';
 
@@ -55,8 +56,9 @@ function find(mistake: Mistake): string {
     const { seed: known } = mistake;
     if (known !== undefined && run(root, ['run', '1', String(known)]).status === 0) {
       const { status, output } = run(folder, ['run', '1', String(known)]);
-      if (status === 1) return `shown by ${output.split('\n')[0]?.slice(0, 200)}`;
+      if (status === 1 && isShownIn(output, mistake)) return `shown by ${output.split('\n')[0]?.slice(0, 200)}`;
     }
+    let other = '';
     const first = (mistake.theme ?? '') in LATER_THEMES ? FIRST_LATER : 1;
     const last = first + MOST - 1;
     for (let from = first; from <= last;) {
@@ -64,9 +66,12 @@ function find(mistake: Mistake): string {
       const { status, output } = run(folder, ['find', String(last - from + 1), String(from), ...theme]);
       const line = output.split('\n').find((one) => one.startsWith('seed '));
       const seed = Number(line?.match(/^seed (\d+)/)?.[1]);
-      if (status !== 1 || line === undefined) throw new Error(`not found in ${MOST} histories: ${output.slice(-500)}`);
+      if (status !== 1 || line === undefined)
+        throw new Error(`not found in ${MOST} histories${other}: ${output.slice(-500)}`);
+      const isOwn = isShownIn(line, mistake);
+      if (!isOwn) other = `, by another rule last in ${line.slice(0, 200)}`;
       // What the program does without the mistake, too, says nothing about it.
-      if (run(root, ['run', '1', String(seed)]).status === 0) {
+      if (isOwn && run(root, ['run', '1', String(seed)]).status === 0) {
         const seconds = ((performance.now() - began) / 1_000).toFixed(0);
         return `found by seed ${seed}${theme.map((name) => ` (only theme ${name})`).join('')}, ${seconds} s: ${line.slice(0, 200)}`;
       }

@@ -4,6 +4,7 @@ import type { Mistake } from './mistake.ts';
 export const DELETION_MISTAKES: readonly Mistake[] = [
   {
     name: 'delete-however-many-are-missing',
+    rule: /^I2: /,
     edits: [
       {
         file: 'pods/deletion-breaker.ts',
@@ -14,6 +15,7 @@ export const DELETION_MISTAKES: readonly Mistake[] = [
   },
   {
     name: 'forget-that-deletions-are-held-back',
+    rule: /^I2: /,
     theme: 'breakers',
     edits: [
       {
@@ -25,6 +27,7 @@ export const DELETION_MISTAKES: readonly Mistake[] = [
   },
   {
     name: 'count-pods-of-other-pools',
+    rule: /^I2: /,
     theme: 'breakers',
     edits: [
       {
@@ -36,6 +39,7 @@ export const DELETION_MISTAKES: readonly Mistake[] = [
   },
   {
     name: 'let-the-breaker-rest-unseen',
+    rule: /^I2: /,
     theme: 'breakers',
     edits: [
       {

@@ -4,6 +4,7 @@ import type { Mistake } from './mistake.ts';
 export const MOVE_MISTAKES: readonly Mistake[] = [
   {
     name: 'replace-what-must-not-run-twice',
+    rule: /^I11: .*, where it may still run$/,
     theme: 'moves',
     edits: [
       {
@@ -15,6 +16,7 @@ export const MOVE_MISTAKES: readonly Mistake[] = [
   },
   {
     name: 'move-out-of-members-that-answer',
+    rule: /^I11: .*, which is not lost$/,
     theme: 'moves',
     edits: [
       {
@@ -36,6 +38,7 @@ export const MOVE_MISTAKES: readonly Mistake[] = [
   },
   {
     name: 'end-what-is-not-replaced',
+    rule: /^I11: .* others of .* are Ready$/,
     theme: 'moves',
     edits: [
       {
@@ -47,6 +50,7 @@ export const MOVE_MISTAKES: readonly Mistake[] = [
   },
   {
     name: 'let-pods-go-before-they-have-what-was-left',
+    rule: /^state: /,
     theme: 'moves',
     edits: [
       {
@@ -63,6 +67,7 @@ export const MOVE_MISTAKES: readonly Mistake[] = [
   },
   {
     name: 'forget-what-was-released',
+    rule: /^convergence: .* is out of its ReplicaSet still/,
     theme: 'moves',
     edits: [
       {
@@ -74,6 +79,7 @@ export const MOVE_MISTAKES: readonly Mistake[] = [
   },
   {
     name: 'give-a-cost-that-others-can-get-below',
+    rule: /^I11: .* was given back to its ReplicaSet, which ends it, and not the other one$/,
     seed: 1418,
     edits: [
       {
@@ -85,6 +91,7 @@ export const MOVE_MISTAKES: readonly Mistake[] = [
   },
   {
     name: 'move-what-is-only-rehearsed',
+    rule: /^I11: .*, which its policy only rehearses$/,
     theme: 'rehearsals',
     edits: [
       {

@@ -4,6 +4,7 @@ import type { Mistake } from './mistake.ts';
 export const NODE_MISTAKES: readonly Mistake[] = [
   {
     name: 'act-for-a-node-of-others',
+    rule: /^whose-node: /,
     edits: [
       {
         file: 'nodes/node-standing.ts',
@@ -19,6 +20,7 @@ export const NODE_MISTAKES: readonly Mistake[] = [
   },
   {
     name: 'abandon-pools-that-are-not-wanted',
+    rule: /^(I17: |convergence: .*(is left in|and still there|is still being deleted))/,
     edits: [
       {
         file: 'manager/virtual-nodes.ts',
@@ -34,6 +36,7 @@ export const NODE_MISTAKES: readonly Mistake[] = [
   },
   {
     name: 'leave-pods-to-the-taint-manager',
+    rule: /^convergence: .* would not outlive an outage/,
     edits: [
       {
         file: 'pods/outages/toleration-keeper.ts',
@@ -44,6 +47,7 @@ export const NODE_MISTAKES: readonly Mistake[] = [
   },
   {
     name: 'report-for-ever-what-the-host-drops',
+    rule: /^reports: /,
     seed: 27,
     theme: 'crowded',
     edits: [
@@ -56,6 +60,7 @@ export const NODE_MISTAKES: readonly Mistake[] = [
   },
   {
     name: 'take-names-for-virtual-nodes',
+    rule: /^convergence: .* is not bound/,
     seed: 20,
     theme: 'crowded',
     edits: [

@@ -4,6 +4,7 @@ import type { Mistake } from './mistake.ts';
 export const PLACEMENT_MISTAKES: readonly Mistake[] = [
   {
     name: 'answer-schedulers-with-an-error',
+    rule: /^extender: /,
     seed: 6,
     edits: [
       {
@@ -15,6 +16,7 @@ export const PLACEMENT_MISTAKES: readonly Mistake[] = [
   },
   {
     name: 'give-gangs-up-by-an-old-status',
+    rule: /^I11: .*, where all of its gang ran$/,
     theme: 'gangs',
     edits: [
       {
@@ -31,6 +33,7 @@ export const PLACEMENT_MISTAKES: readonly Mistake[] = [
   },
   {
     name: 'give-gangs-up-beside-the-mover',
+    rule: /^mover: /,
     seed: 1477,
     theme: 'gangs',
     edits: [
@@ -48,6 +51,7 @@ export const PLACEMENT_MISTAKES: readonly Mistake[] = [
   },
   {
     name: 'wait-for-those-that-succeeded',
+    rule: /^convergence: .* is not bound/,
     theme: 'gangs',
     edits: [
       {
@@ -59,6 +63,7 @@ export const PLACEMENT_MISTAKES: readonly Mistake[] = [
   },
   {
     name: 'believe-that-a-gang-has-its-place',
+    rule: /^residence: .* has to be in /,
     theme: 'tenants',
     edits: [
       {
@@ -70,6 +75,7 @@ export const PLACEMENT_MISTAKES: readonly Mistake[] = [
   },
   {
     name: 'pass-over-daemon-sets-of-any-group',
+    rule: /^residence: .* has to be in /,
     theme: 'tenants',
     edits: [
       {
@@ -81,6 +87,7 @@ export const PLACEMENT_MISTAKES: readonly Mistake[] = [
   },
   {
     name: 'take-owners-that-are-not-known-for-none',
+    rule: /^residence: .* has to be in /,
     theme: 'tenants',
     edits: [
       {
@@ -97,6 +104,7 @@ export const PLACEMENT_MISTAKES: readonly Mistake[] = [
   },
   {
     name: 'wait-half-a-second-for-each-owner',
+    rule: /^waiting: /,
     theme: 'tenants',
     edits: [
       {
@@ -113,6 +121,7 @@ export const PLACEMENT_MISTAKES: readonly Mistake[] = [
   },
   {
     name: 'forget-pods-whose-volumes-are-made',
+    rule: /^residence: .*, where one of them may be$/,
     seed: 926,
     theme: 'tenants',
     edits: [
@@ -125,6 +134,7 @@ export const PLACEMENT_MISTAKES: readonly Mistake[] = [
   },
   {
     name: 'divide-one-seat-after-the-other',
+    rule: /^busy: /,
     seed: 164,
     theme: 'tenants',
     edits: [
@@ -137,6 +147,7 @@ export const PLACEMENT_MISTAKES: readonly Mistake[] = [
   },
   {
     name: 'take-restrictions-away-by-namespaces',
+    rule: /^bounds: .*, which holds the pod of the host back$/,
     seed: 21,
     theme: 'tenants',
     edits: [
@@ -149,6 +160,7 @@ export const PLACEMENT_MISTAKES: readonly Mistake[] = [
   },
   {
     name: 'let-what-tolerates-everything-leave-the-host',
+    rule: /^opt-in: /,
     seed: 21,
     theme: 'tenants',
     edits: [
@@ -161,6 +173,7 @@ export const PLACEMENT_MISTAKES: readonly Mistake[] = [
   },
   {
     name: 'tolerate-in-members-what-the-pod-does-not',
+    rule: /^bounds: .* tolerates /,
     seed: 21,
     theme: 'tenants',
     edits: [
@@ -173,6 +186,7 @@ export const PLACEMENT_MISTAKES: readonly Mistake[] = [
   },
   {
     name: 'go-to-members-reserved-for-others',
+    rule: /^residence: .*, whose member is reserved for others$/,
     theme: 'tenants',
     edits: [
       {

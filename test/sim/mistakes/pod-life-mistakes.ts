@@ -23,6 +23,7 @@ const NO_WRITE_AHEAD = {
 export const POD_LIFE_MISTAKES: readonly Mistake[] = [
   {
     name: 'delete-on-absence',
+    rule: /^(I1|I2): /,
     edits: [
       {
         file: 'pods/collect-pod.ts',
@@ -33,6 +34,7 @@ export const POD_LIFE_MISTAKES: readonly Mistake[] = [
   },
   {
     name: 'create-a-finished-pod-again',
+    rule: /^(once|I6|I9): /,
     edits: [
       NO_GUARDS,
       {
@@ -44,6 +46,7 @@ export const POD_LIFE_MISTAKES: readonly Mistake[] = [
   },
   {
     name: 'adopt-a-stranger',
+    rule: /^(I15|I4|I5): /,
     edits: [
       NO_GUARDS,
       {
@@ -55,6 +58,7 @@ export const POD_LIFE_MISTAKES: readonly Mistake[] = [
   },
   {
     name: 'act-before-sync',
+    rule: /^I7: /,
     seed: 13,
     edits: [
       NO_GUARDS,
@@ -73,6 +77,7 @@ export const POD_LIFE_MISTAKES: readonly Mistake[] = [
   },
   {
     name: 'forget-a-deletion',
+    rule: /^convergence: .*a copy \(.*\) is left in /,
     edits: [
       {
         file: 'pods/decide.ts',
@@ -83,10 +88,12 @@ export const POD_LIFE_MISTAKES: readonly Mistake[] = [
   },
   {
     name: 'forget-what-was-made',
+    rule: /^(once|I6): /,
     edits: [NO_GUARDS, NO_WRITE_AHEAD],
   },
   {
     name: 'give-up-an-unanswered-creation',
+    rule: /^(ghost: |convergence: .*a copy \(.*\) is left in )/,
     theme: 'creations',
     edits: [
       NO_GUARDS,
@@ -100,6 +107,7 @@ export const POD_LIFE_MISTAKES: readonly Mistake[] = [
   },
   {
     name: 'forget-in-one-life-what-was-made',
+    rule: /^(once|I6): /,
     edits: [
       NO_GUARDS,
       NO_WRITE_AHEAD,
@@ -112,6 +120,7 @@ export const POD_LIFE_MISTAKES: readonly Mistake[] = [
   },
   {
     name: 'end-without-writing-it-down',
+    rule: /^fenced: /,
     seed: 39,
     theme: 'fencing',
     edits: [
@@ -125,6 +134,7 @@ export const POD_LIFE_MISTAKES: readonly Mistake[] = [
   },
   {
     name: 'write-what-is-there-already',
+    rule: /^I8: /,
     edits: [
       {
         file: 'pods/status-patch.ts',
@@ -135,6 +145,7 @@ export const POD_LIFE_MISTAKES: readonly Mistake[] = [
   },
   {
     name: 'fail-what-waits-for-its-member',
+    rule: /^I10: /,
     edits: [
       NO_GUARDS,
       {

@@ -4,6 +4,7 @@ import type { Mistake } from './mistake.ts';
 export const SHORT_ROOM_MISTAKES: readonly Mistake[] = [
   {
     name: 'evict-whom-a-scheduler-proposes',
+    rule: /^(preemption|tiers|room): /,
     seed: 27,
     theme: 'crowded',
     edits: [
@@ -16,6 +17,7 @@ export const SHORT_ROOM_MISTAKES: readonly Mistake[] = [
   },
   {
     name: 'evict-all-that-are-less-important',
+    rule: /^preemption: .*, fewer would do$/,
     seed: 1646,
     theme: 'crowded',
     edits: [
@@ -28,6 +30,7 @@ export const SHORT_ROOM_MISTAKES: readonly Mistake[] = [
   },
   {
     name: 'leave-dedicated-nodes-out',
+    rule: /^convergence: .* is not bound/,
     seed: 20,
     theme: 'crowded',
     edits: [
@@ -40,6 +43,7 @@ export const SHORT_ROOM_MISTAKES: readonly Mistake[] = [
   },
   {
     name: 'give-every-pod-another-cost',
+    rule: /^costs: /,
     seed: 313,
     theme: 'crowded',
     edits: [
@@ -57,6 +61,7 @@ export const SHORT_ROOM_MISTAKES: readonly Mistake[] = [
   },
   {
     name: 'offer-what-the-member-counts',
+    rule: /^(room: |convergence: .* is not bound)/,
     seed: 305,
     theme: 'crowded',
     edits: [
@@ -69,6 +74,7 @@ export const SHORT_ROOM_MISTAKES: readonly Mistake[] = [
   },
   {
     name: 'count-the-time-behind-gates',
+    rule: /^tiers: .* is to wait for room in /,
     seed: 182,
     theme: 'crowded',
     edits: [
@@ -81,6 +87,7 @@ export const SHORT_ROOM_MISTAKES: readonly Mistake[] = [
   },
   {
     name: 'take-clusters-that-were-not-asked-about-for-full',
+    rule: /^division: /,
     seed: 370,
     theme: 'nominated',
     edits: [
@@ -93,12 +100,14 @@ export const SHORT_ROOM_MISTAKES: readonly Mistake[] = [
   },
   {
     name: 'forget-what-the-host-counts',
+    rule: /^preemption: .*, which does not fit then$/,
     seed: 3448,
     theme: 'nominated',
     edits: [{ file: 'capacity/host-count.ts', from: 'if (more.size === 0) return request;', to: 'return request;' }],
   },
   {
     name: 'count-what-is-kept-for-the-pod-itself',
+    rule: /^convergence: .* is not bound/,
     seed: 285,
     theme: 'nominated',
     edits: [{ file: 'scheduler/nominees.ts', from: 'return [own, ...lower];', to: 'return lower;' }],

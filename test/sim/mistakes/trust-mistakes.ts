@@ -4,6 +4,7 @@ import type { Mistake } from './mistake.ts';
 export const TRUST_MISTAKES: readonly Mistake[] = [
   {
     name: 'let-an-observer-keep-for-itself-who-answered',
+    rule: /^I3: /,
     seed: 162,
     edits: [
       {
@@ -15,6 +16,7 @@ export const TRUST_MISTAKES: readonly Mistake[] = [
   },
   {
     name: 'trust-whoever-answers-for-a-member',
+    rule: /^I3: /,
     theme: 'swaps',
     edits: [
       {
@@ -26,6 +28,7 @@ export const TRUST_MISTAKES: readonly Mistake[] = [
   },
   {
     name: 'trust-whoever-answers-for-the-host',
+    rule: /^I3: /,
     theme: 'swaps',
     edits: [
       {
@@ -37,6 +40,7 @@ export const TRUST_MISTAKES: readonly Mistake[] = [
   },
   {
     name: 'heed-a-word-about-a-member-that-answers',
+    rule: /^I9: .* removes host pod /,
     seed: 13,
     theme: 'fencing',
     edits: [
@@ -54,6 +58,7 @@ export const TRUST_MISTAKES: readonly Mistake[] = [
   },
   {
     name: 'believe-a-member-about-our-own-conditions',
+    rule: /^own-conditions: /,
     seed: 2,
     edits: [
       {
@@ -65,6 +70,7 @@ export const TRUST_MISTAKES: readonly Mistake[] = [
   },
   {
     name: 'believe-any-shape',
+    rule: /^(alive|shape): /,
     theme: 'hostile',
     edits: [
       {
@@ -81,6 +87,7 @@ export const TRUST_MISTAKES: readonly Mistake[] = [
   },
   {
     name: 'show-what-a-member-says-as-it-is',
+    rule: /^text: /,
     edits: [
       {
         file: 'pods/clean-status.ts',
@@ -91,6 +98,7 @@ export const TRUST_MISTAKES: readonly Mistake[] = [
   },
   {
     name: 'give-members-tokens-of-the-host',
+    rule: /^I13: .*, the token of a service account$/,
     theme: 'dependents',
     edits: [
       {
@@ -102,6 +110,7 @@ export const TRUST_MISTAKES: readonly Mistake[] = [
   },
   {
     name: 'wait-as-long-as-a-server-says',
+    rule: /^asking: /,
     edits: [
       {
         file: 'kube/retry-policy.ts',
@@ -112,6 +121,7 @@ export const TRUST_MISTAKES: readonly Mistake[] = [
   },
   {
     name: 'write-without-asking-again',
+    rule: /^(fencing|I3): /,
     edits: [{ file: 'kube/exchange.ts', from: '    this.#beforeSend?.();\n', to: '    void this.#beforeSend;\n' }],
   },
 ];
