@@ -8,7 +8,7 @@ import { until } from '../../hack/until.ts';
 import { isReady } from '../fixtures/live-pods.ts';
 import type { MemberClusterStatus } from '../../src/api/member-cluster-status.ts';
 import type { Node, Pod } from '../../src/kube/core-v1.ts';
-import { kubectlSpillway } from '../fixtures/kubectl-plugin.ts';
+import { kubectlSpillway, type RunningVerb, startKubectlSpillway } from '../fixtures/kubectl-plugin.ts';
 import {
   eventsOf,
   type Fields,
@@ -33,6 +33,10 @@ let east: Cluster;
 let west: Cluster;
 /** Pods in the member that is lost. */
 let were: string[];
+/** `leave` of a member that is gone for good: it waits until that has left. */
+let forced: RunningVerb | undefined;
+/** What it named in the end, as `Kind namespace/name`. */
+let named: string[] = [];
 
 /** An outage counts sooner here than in earnest. */
 const folder = mkdtempSync(join(tmpdir(), 'spillway-leaving-'));
@@ -58,6 +62,7 @@ beforeAll(async () => {
   await kubectl(host, ['delete', 'membercluster', 'west', '--wait=false']);
 });
 afterAll(async () => {
+  await forced?.interrupt();
   const errors = topology === undefined ? [] : errorsOf(topology.spillway);
   await topology?.close();
   rmSync(folder, { recursive: true });
@@ -133,18 +138,20 @@ async function runAll(namespace: string, node: string): Promise<void> {
     return pods.length === 2 && pods.every(isReady);
   });
 }
-const isSlice = (name: string): boolean => name.startsWith('endpointslice');
+const isSlice = (name: string): boolean => name.startsWith('EndpointSlice ');
 const names = (pods: readonly Pod[]): string[] => pods.map(({ metadata }) => metadata.name).toSorted();
 
-/** Everything of every kind with one of our labels. */
+/** Everything of every kind with one of our labels, as `Kind namespace/name`. */
 async function labelled(cluster: Cluster, selector: string): Promise<string[]> {
   const kinds = await kubectl(cluster, ['api-resources', '--verbs=list', '-o', 'name']);
   const all = kinds
     .split('\n')
     .filter((kind) => kind !== '' && !kind.includes('metrics.k8s.io'))
     .join(',');
-  const found = await kubectl(cluster, ['get', all, '-A', '-l', selector, '-o', 'name', '--ignore-not-found']);
-  return found.split('\n').filter((line) => line !== '');
+  const line = '{range .items[*]}{.kind} {.metadata.namespace}/{.metadata.name}{"\\n"}{end}';
+  const words = ['get', all, '-A', '-l', selector, '-o', `jsonpath=${line}`, '--ignore-not-found'];
+  const lines = (await kubectl(cluster, words)).split('\n').filter((one) => one !== '');
+  return lines.map((one) => one.replace(' /', ' ')).toSorted();
 }
 
 describe('a member that is gone for good', () => {
@@ -152,8 +159,9 @@ describe('a member that is gone for good', () => {
     await until('it is waited for', async () => (await untilLeaving('west', 'PodsRemain')).includes('cannot be asked'));
     const { uid = '' } = (await memberOf('west'))?.metadata ?? {};
     await kubectl(host, ['annotate', 'membercluster', 'west', 'spillway.dev/force-leave=another']);
-    const { code, stdout } = await kubectlSpillway(host, ['leave', 'west', '--mode=force', '--no-wait']);
-    expect([code, stdout]).toEqual([0, 'membercluster/west annotated\n']);
+    forced = startKubectlSpillway(host, ['leave', 'west', '--mode=force']);
+    const { stdout } = forced;
+    await until('the word is given', () => stdout() === 'membercluster/west annotated\n');
     const { annotations } = (await memberOf('west'))?.metadata ?? {};
     expect(annotations?.['spillway.dev/force-leave']).toBe(uid);
   });
@@ -297,6 +305,11 @@ describe('a member that is gone for good, later', () => {
     const copies = ['ConfigMap lost/settings', 'Secret lost/keys', 'Service lost/web-west', 'Namespace lost'];
     for (const copy of copies) expect(told).toContain(copy);
     expect(told).toMatch(/EndpointSlice lost\/web-west-/);
+    // Whoever said it has the whole list before them.
+    expect(await forced?.ended).toBe(5);
+    const [said = '', list = ''] = forced?.stdout().split(/\n\nWhat may remain in the member .*:\n/) ?? [];
+    expect(said).toBe('membercluster/west annotated\nmembercluster/west left');
+    named = list.split('\n').flatMap((line) => (line === '' ? [] : [line.trim()]));
     expect(await read(host, '/api/v1/nodes/west')).toBeUndefined();
     expect(names(await podsOf(host, 'lost')).filter((name) => were.includes(name))).toEqual([]);
   }, 240_000);
@@ -304,7 +317,11 @@ describe('a member that is gone for good, later', () => {
   it('leaves nothing once it is back and an administrator takes away what remained', async () => {
     west.component('kube-apiserver').restart();
     const ours = 'spillway.dev/host';
-    await until('it answers', async () => (await labelled(west, ours)).length > 0);
+    const there = await until('it answers', async () => {
+      const found = await labelled(west, ours);
+      return found.length > 0 && found;
+    });
+    expect(named).toEqual(there);
     const orphans = async (...words: string[]) =>
       await kubectlSpillway(host, ['orphans', '--member-kubeconfig', west.kubeconfig, ...words]);
     const found = await orphans('-o', 'name');
