@@ -22,6 +22,7 @@ import {
   read,
   shell,
   untilRunning,
+  writesOfAll,
 } from '../fixtures/live-pods.ts';
 import { errorsOf, startTopology, type Topology } from '../fixtures/topology.ts';
 
@@ -86,6 +87,9 @@ async function untilLeaving(name: string, reason: string, timeoutMs = 60_000): P
     },
     { timeoutMs },
   );
+}
+async function isCordoned(node: string): Promise<boolean> {
+  return (await read<Node>(host, `/api/v1/nodes/${node}`))?.spec?.unschedulable === true;
 }
 async function untilAway(name: string, timeoutMs = 60_000): Promise<void> {
   await until(
@@ -173,11 +177,21 @@ describe('a MemberCluster that is deleted', () => {
     await runAll('shop', 'east');
     await register('twin', 'member-east');
     await runAll('shop', 'twin');
-    await kubectl(host, ['delete', 'membercluster', 'twin', '--wait=false']);
+    const since = Date.now();
+    const detached = startKubectlSpillway(host, ['leave', 'twin', '--mode=detach']);
     await untilLeaving('twin', 'PodsRemain');
+    await until('the virtual node is cordoned, and its pods are waited for', async () => {
+      return (await isCordoned('twin')) && detached.stderr().includes('waiting: PodsRemain: 2 pods are there');
+    });
     await kubectl(host, ['delete', 'replicaset', 'web-twin', '-n', 'shop']);
     await kubectl(host, ['delete', 'poddisruptionbudget', 'web-twin', '-n', 'shop']);
     await untilAway('twin', 150_000);
+    expect([await detached.ended, detached.stdout()]).toEqual([
+      0,
+      'membercluster/twin deleted\nmembercluster/twin left\n',
+    ]);
+    // Until somebody ended them, its pods ran on.
+    expect(writesOfAll(host, since).filter(({ objectRef }) => objectRef?.subresource === 'eviction')).toEqual([]);
     expect((await podsOf(east, 'shop')).filter(isReady)).toHaveLength(2);
     for (const path of ['configmaps/settings', 'secrets/keys']) {
       expect(await read(east, `/api/v1/namespaces/shop/${path}`), path).toBeDefined();
@@ -202,9 +216,7 @@ describe('a MemberCluster that is deleted', () => {
     await until('it is seen', async () => /PodsRemain/.test(await kubectl(host, ['get', 'memberclusters', 'east'])));
     const { conditions } = (await memberOf('east'))?.status ?? {};
     expect(conditions?.find(({ type }) => type === 'Ready')).toMatchObject({ status: 'False', reason: 'Leaving' });
-    await until('the virtual node is cordoned', async () => {
-      return (await read<Node>(host, '/api/v1/nodes/east'))?.spec?.unschedulable === true;
-    });
+    await until('the virtual node is cordoned', async () => await isCordoned('east'));
     await until('an Event tells', async () =>
       (await eventsOf(host, 'default', 'east', 'MemberCluster')).some(({ reason }) => reason === 'Leaving'),
     );
@@ -282,8 +294,7 @@ describe('a MemberCluster that is deleted', () => {
     await untilAway('east');
     await host.apply(saved);
     await until('it takes pods again', async () => {
-      const node = await read<Node>(host, '/api/v1/nodes/east');
-      return node?.spec?.unschedulable !== true && (await memberOf('east'))?.metadata.finalizers?.length === 1;
+      return !(await isCordoned('east')) && (await memberOf('east'))?.metadata.finalizers?.length === 1;
     });
     expect(await uids()).toEqual(before);
   });
