@@ -15,6 +15,7 @@ import { serviceAccountKubeconfig } from '../../hack/service-account.ts';
 import { startSpillway, type Spillway } from '../../hack/spillway.ts';
 import { until } from '../../hack/until.ts';
 import { Workspace } from '../../hack/workspace.ts';
+import { HOST_LABEL } from '../../src/api/marks.ts';
 import { DEFAULT_CHOICES, installation } from '../../src/cli/installation.ts';
 import { nameOf } from '../../src/cli/known-kinds.ts';
 import { manifestObjects, objectsIn, type ManifestObject } from '../../src/cli/manifests.ts';
@@ -25,7 +26,19 @@ import { refusalOf } from '../../src/kube/member-trial.ts';
 import { tokenClaims } from '../../src/kube/service-account-token.ts';
 import { TokenRenewal } from '../../src/members/token-renewal.ts';
 import { kubectlSpillway } from '../fixtures/kubectl-plugin.ts';
-import { eventsOf, IDLE, newNamespace, pod, shell } from '../fixtures/live-pods.ts';
+import {
+  eventsOf,
+  type Fields,
+  IDLE,
+  newNamespace,
+  pod,
+  podSpec,
+  podsOf,
+  readPod,
+  runPod,
+  shell,
+  untilPod,
+} from '../fixtures/live-pods.ts';
 
 /**
  * From two bare clusters to a burst, and back, by `kubectl spillway` as people run it. The pods of the manager and its scheduler
@@ -379,6 +392,30 @@ describe('join', () => {
     ] as const)
       await until('it is told that one asks', async () => (await effective(namespace, name)) === 'True SchedulerAsks');
   });
+
+  test('limits what comes into a namespace that is lent then', async () => {
+    const limits = ['--lend', 'lent', '--quota', 'pods=1', '--network-policy'];
+    await run('join', 'east', '--member-context', 'east', ...limits);
+    const ns = await newNamespace(host, 'lent');
+    const inEast = (name: string): Fields => pod(name, ns, podSpec([shell(IDLE)], { nodeName: 'east' }));
+    await runPod(host, inEast('first'));
+    await host.apply([inEast('second')]);
+    const words = 'exceeded quota: spillway, requested: pods=1, used: pods=1, limited: pods=1';
+    await untilPod(
+      host,
+      ns,
+      'second',
+      'is held by the quota',
+      ({ status }) => status?.message?.includes(words) ?? false,
+    );
+    expect(await readPod(member, ns, 'second')).toBeUndefined();
+    // Nothing here enforces network policies; it is for the copies.
+    const path = `/apis/networking.k8s.io/v1/namespaces/${ns}/networkpolicies/spillway`;
+    const { spec } = (await member.api.call('GET', path)) as { spec: object };
+    const ours = { podSelector: { matchExpressions: [{ key: HOST_LABEL, operator: 'Exists' }] } };
+    expect(spec).toEqual({ ...ours, policyTypes: ['Ingress'], ingress: [{ from: [ours] }] });
+    expect((await podsOf(member, ns, HOST_LABEL)).map(({ metadata }) => metadata.name)).toEqual(['first']);
+  });
 });
 
 describe('uninstall', () => {
@@ -390,7 +427,7 @@ describe('uninstall', () => {
   });
 
   test('leaves nothing behind', async () => {
-    await host.kubectl(['delete', 'namespace', 'shop', '--wait=false']);
+    await host.kubectl(['delete', 'namespace', 'shop', 'lent', '--wait=false']);
     await until(
       'the pods are gone',
       async () => {
@@ -403,10 +440,18 @@ describe('uninstall', () => {
     );
     const left = await run('leave', 'east', '--member-context', 'east', '--timeout', '100');
     expect(left).toContain('secret/member-east deleted');
+    expect(left).toContain('namespace/lent labeled');
     expect(left.at(-1)).toBe('namespace/spillway-access deleted');
     await until('nothing is left in the member', async () => {
       const all = ['clusterroles', 'clusterrolebindings', 'roles', 'rolebindings', 'serviceaccounts', 'configmaps'];
-      all.push('namespaces', 'secrets', 'validatingadmissionpolicies', 'validatingadmissionpolicybindings');
+      all.push(
+        'resourcequotas',
+        'networkpolicies',
+        'namespaces',
+        'secrets',
+        'validatingadmissionpolicies',
+        'validatingadmissionpolicybindings',
+      );
       const { stdout } = await member.kubectl(['get', all.join(','), '-A', '-o', 'name']);
       const ours = stdout.split('\n').filter((line) => /spillway|joined-by/.test(line));
       if (ours.length > 0) throw new Error(ours.join(', '));
