@@ -15,6 +15,7 @@ import { serviceAccountKubeconfig } from '../../hack/service-account.ts';
 import { startSpillway, type Spillway } from '../../hack/spillway.ts';
 import { until } from '../../hack/until.ts';
 import { Workspace } from '../../hack/workspace.ts';
+import { HOST_LABEL } from '../../src/api/marks.ts';
 import { DEFAULT_CHOICES, installation } from '../../src/cli/installation.ts';
 import { nameOf } from '../../src/cli/known-kinds.ts';
 import { manifestObjects, objectsIn, type ManifestObject } from '../../src/cli/manifests.ts';
@@ -25,6 +26,19 @@ import { refusalOf } from '../../src/kube/member-trial.ts';
 import { tokenClaims } from '../../src/kube/service-account-token.ts';
 import { TokenRenewal } from '../../src/members/token-renewal.ts';
 import { kubectlSpillway } from '../fixtures/kubectl-plugin.ts';
+import {
+  eventsOf,
+  type Fields,
+  IDLE,
+  newNamespace,
+  pod,
+  podSpec,
+  podsOf,
+  readPod,
+  runPod,
+  shell,
+  untilPod,
+} from '../fixtures/live-pods.ts';
 
 /**
  * From two bare clusters to a burst, and back, by `kubectl spillway` as people run it. The pods of the manager and its scheduler
@@ -36,6 +50,8 @@ let member: Cluster;
 /** With contexts `host` and `east`. */
 let kubeconfig: string;
 let spillway: Spillway;
+/** As of somebody who left component `scheduler` out. */
+let withoutScheduler: Spillway;
 /** What the commands of docs/guides/install.md took from the first to the first pod in the member, in ms. */
 let spent = 0;
 
@@ -91,13 +107,24 @@ async function secretOf(
   >;
 }
 
-async function effective(): Promise<string | undefined> {
-  const path = '/apis/spillway.dev/v1alpha1/namespaces/shop/placementpolicies/web';
+async function effective(namespace = 'shop', name = 'web'): Promise<string | undefined> {
+  const path = `/apis/spillway.dev/v1alpha1/namespaces/${namespace}/placementpolicies/${name}`;
   const { status } = (await host.api.call('GET', path)) as {
     status?: { conditions?: { type: string; status: string; reason: string }[] };
   };
   const found = status?.conditions?.find(({ type }) => type === 'Effective');
   return found === undefined ? undefined : `${found.status} ${found.reason}`;
+}
+
+/** That a policy says so itself, by an Event, and through `doctor`. */
+async function expectUnheeded(reason: string, words: RegExp): Promise<void> {
+  const says = `False ${reason}`;
+  await until(`it says ${says}`, async () => (await effective('plain', 'early')) === says, { timeoutMs: 90_000 });
+  await until('an Event tells', async () =>
+    (await eventsOf(host, 'plain', 'early', 'PlacementPolicy')).some((one) => one.reason === reason),
+  );
+  const { stdout } = await attempt('doctor');
+  expect(stdout).toMatch(new RegExp(`^warn +policies +plain/early: .*${words.source}`, 'm'));
 }
 
 describe('install', () => {
@@ -130,6 +157,24 @@ describe('install', () => {
   test('again changes nothing, and remembers what was chosen', async () => {
     const lines = await run('install');
     expect(lines.slice(0, -1).filter((line) => !line.endsWith(' unchanged'))).toEqual([]);
+  });
+
+  test('lets policies come before anybody can follow them', async () => {
+    // What policies need to be told of they are told after a minute: meanwhile the rest goes on.
+    withoutScheduler = await startSpillway(host, { name: 'without-scheduler', logLevel: 'debug' });
+    const ns = await newNamespace(host, 'plain');
+    await host.apply([
+      {
+        apiVersion: 'spillway.dev/v1alpha1',
+        kind: 'PlacementPolicy',
+        metadata: { name: 'early', namespace: ns },
+        spec: {
+          resourceSelectors: [{ apiVersion: 'v1', kind: 'Pod' }],
+          placement: { clusterAffinity: { clusterNames: ['local'] } },
+        },
+      },
+      pod('of-another-scheduler', ns, { containers: [shell(IDLE)] }),
+    ]);
   });
 
   test('is not undone by a dry run of uninstall', async () => {
@@ -200,6 +245,12 @@ test('kustomizations make the same objects, and the API server takes each of the
   await Promise.all(looks);
 });
 
+test('a policy says that no replica of the manager answers schedulers', async () => {
+  await expectUnheeded('NoSchedulerComponent', /no replica of the manager answers schedulers/);
+  expect((await attempt('doctor')).stdout).toMatch(/^FAIL +scheduling +nobody answers schedulers.*plain\/early/m);
+  await withoutScheduler.process.stop('SIGTERM', 30_000);
+});
+
 describe('join', () => {
   beforeAll(async () => {
     const extenderPort = await freePort();
@@ -257,6 +308,10 @@ describe('join', () => {
     const lines = await run('join', 'east', '--member-context', 'east');
     expect(lines.slice(0, -1).filter((line) => !line.endsWith(' unchanged'))).toEqual([]);
     expect((await secretOf('member-east')).metadata.resourceVersion).toBe(before.metadata.resourceVersion);
+  });
+
+  test('a policy says that nobody asks, as another scheduler has bound its pods', async () => {
+    await expectUnheeded('NoSchedulerAsks', /no kube-scheduler has ever asked Spillway about one/);
   });
 
   test('the token is renewed by the account itself, with the rights that both clusters grant', async () => {
@@ -331,7 +386,35 @@ describe('join', () => {
     );
     await timed(running);
     expect(spent).toBeLessThan(180_000);
-    await until('it is told that schedulers ask', async () => (await effective()) === 'True SchedulerAsks');
+    for (const [namespace, name] of [
+      ['shop', 'web'],
+      ['plain', 'early'],
+    ] as const)
+      await until('it is told that one asks', async () => (await effective(namespace, name)) === 'True SchedulerAsks');
+  });
+
+  test('limits what comes into a namespace that is lent then', async () => {
+    const limits = ['--lend', 'lent', '--quota', 'pods=1', '--network-policy'];
+    await run('join', 'east', '--member-context', 'east', ...limits);
+    const ns = await newNamespace(host, 'lent');
+    const inEast = (name: string): Fields => pod(name, ns, podSpec([shell(IDLE)], { nodeName: 'east' }));
+    await runPod(host, inEast('first'));
+    await host.apply([inEast('second')]);
+    const words = 'exceeded quota: spillway, requested: pods=1, used: pods=1, limited: pods=1';
+    await untilPod(
+      host,
+      ns,
+      'second',
+      'is held by the quota',
+      ({ status }) => status?.message?.includes(words) ?? false,
+    );
+    expect(await readPod(member, ns, 'second')).toBeUndefined();
+    // Nothing here enforces network policies; it is for the copies.
+    const path = `/apis/networking.k8s.io/v1/namespaces/${ns}/networkpolicies/spillway`;
+    const { spec } = (await member.api.call('GET', path)) as { spec: object };
+    const ours = { podSelector: { matchExpressions: [{ key: HOST_LABEL, operator: 'Exists' }] } };
+    expect(spec).toEqual({ ...ours, policyTypes: ['Ingress'], ingress: [{ from: [ours] }] });
+    expect((await podsOf(member, ns, HOST_LABEL)).map(({ metadata }) => metadata.name)).toEqual(['first']);
   });
 });
 
@@ -344,7 +427,7 @@ describe('uninstall', () => {
   });
 
   test('leaves nothing behind', async () => {
-    await host.kubectl(['delete', 'namespace', 'shop', '--wait=false']);
+    await host.kubectl(['delete', 'namespace', 'shop', 'lent', '--wait=false']);
     await until(
       'the pods are gone',
       async () => {
@@ -357,10 +440,18 @@ describe('uninstall', () => {
     );
     const left = await run('leave', 'east', '--member-context', 'east', '--timeout', '100');
     expect(left).toContain('secret/member-east deleted');
+    expect(left).toContain('namespace/lent labeled');
     expect(left.at(-1)).toBe('namespace/spillway-access deleted');
     await until('nothing is left in the member', async () => {
       const all = ['clusterroles', 'clusterrolebindings', 'roles', 'rolebindings', 'serviceaccounts', 'configmaps'];
-      all.push('namespaces', 'secrets', 'validatingadmissionpolicies', 'validatingadmissionpolicybindings');
+      all.push(
+        'resourcequotas',
+        'networkpolicies',
+        'namespaces',
+        'secrets',
+        'validatingadmissionpolicies',
+        'validatingadmissionpolicybindings',
+      );
       const { stdout } = await member.kubectl(['get', all.join(','), '-A', '-o', 'name']);
       const ours = stdout.split('\n').filter((line) => /spillway|joined-by/.test(line));
       if (ours.length > 0) throw new Error(ours.join(', '));

@@ -8,7 +8,7 @@ import { until } from '../../hack/until.ts';
 import { isReady } from '../fixtures/live-pods.ts';
 import type { MemberClusterStatus } from '../../src/api/member-cluster-status.ts';
 import type { Node, Pod } from '../../src/kube/core-v1.ts';
-import { kubectlSpillway } from '../fixtures/kubectl-plugin.ts';
+import { kubectlSpillway, type RunningVerb, startKubectlSpillway } from '../fixtures/kubectl-plugin.ts';
 import {
   eventsOf,
   type Fields,
@@ -22,6 +22,7 @@ import {
   read,
   shell,
   untilRunning,
+  writesOfAll,
 } from '../fixtures/live-pods.ts';
 import { errorsOf, startTopology, type Topology } from '../fixtures/topology.ts';
 
@@ -33,6 +34,10 @@ let east: Cluster;
 let west: Cluster;
 /** Pods in the member that is lost. */
 let were: string[];
+/** `leave` of a member that is gone for good: it waits until that has left. */
+let forced: RunningVerb | undefined;
+/** What it named in the end, as `Kind namespace/name`. */
+let named: string[] = [];
 
 /** An outage counts sooner here than in earnest. */
 const folder = mkdtempSync(join(tmpdir(), 'spillway-leaving-'));
@@ -58,6 +63,7 @@ beforeAll(async () => {
   await kubectl(host, ['delete', 'membercluster', 'west', '--wait=false']);
 });
 afterAll(async () => {
+  await forced?.interrupt();
   const errors = topology === undefined ? [] : errorsOf(topology.spillway);
   await topology?.close();
   rmSync(folder, { recursive: true });
@@ -81,6 +87,9 @@ async function untilLeaving(name: string, reason: string, timeoutMs = 60_000): P
     },
     { timeoutMs },
   );
+}
+async function isCordoned(node: string): Promise<boolean> {
+  return (await read<Node>(host, `/api/v1/nodes/${node}`))?.spec?.unschedulable === true;
 }
 async function untilAway(name: string, timeoutMs = 60_000): Promise<void> {
   await until(
@@ -133,18 +142,20 @@ async function runAll(namespace: string, node: string): Promise<void> {
     return pods.length === 2 && pods.every(isReady);
   });
 }
-const isSlice = (name: string): boolean => name.startsWith('endpointslice');
+const isSlice = (name: string): boolean => name.startsWith('EndpointSlice ');
 const names = (pods: readonly Pod[]): string[] => pods.map(({ metadata }) => metadata.name).toSorted();
 
-/** Everything of every kind with one of our labels. */
+/** Everything of every kind with one of our labels, as `Kind namespace/name`. */
 async function labelled(cluster: Cluster, selector: string): Promise<string[]> {
   const kinds = await kubectl(cluster, ['api-resources', '--verbs=list', '-o', 'name']);
   const all = kinds
     .split('\n')
     .filter((kind) => kind !== '' && !kind.includes('metrics.k8s.io'))
     .join(',');
-  const found = await kubectl(cluster, ['get', all, '-A', '-l', selector, '-o', 'name', '--ignore-not-found']);
-  return found.split('\n').filter((line) => line !== '');
+  const line = '{range .items[*]}{.kind} {.metadata.namespace}/{.metadata.name}{"\\n"}{end}';
+  const words = ['get', all, '-A', '-l', selector, '-o', `jsonpath=${line}`, '--ignore-not-found'];
+  const lines = (await kubectl(cluster, words)).split('\n').filter((one) => one !== '');
+  return lines.map((one) => one.replace(' /', ' ')).toSorted();
 }
 
 describe('a member that is gone for good', () => {
@@ -152,8 +163,9 @@ describe('a member that is gone for good', () => {
     await until('it is waited for', async () => (await untilLeaving('west', 'PodsRemain')).includes('cannot be asked'));
     const { uid = '' } = (await memberOf('west'))?.metadata ?? {};
     await kubectl(host, ['annotate', 'membercluster', 'west', 'spillway.dev/force-leave=another']);
-    const { code, stdout } = await kubectlSpillway(host, ['leave', 'west', '--mode=force', '--no-wait']);
-    expect([code, stdout]).toEqual([0, 'membercluster/west annotated\n']);
+    forced = startKubectlSpillway(host, ['leave', 'west', '--mode=force']);
+    const { stdout } = forced;
+    await until('the word is given', () => stdout() === 'membercluster/west annotated\n');
     const { annotations } = (await memberOf('west'))?.metadata ?? {};
     expect(annotations?.['spillway.dev/force-leave']).toBe(uid);
   });
@@ -165,11 +177,21 @@ describe('a MemberCluster that is deleted', () => {
     await runAll('shop', 'east');
     await register('twin', 'member-east');
     await runAll('shop', 'twin');
-    await kubectl(host, ['delete', 'membercluster', 'twin', '--wait=false']);
+    const since = Date.now();
+    const detached = startKubectlSpillway(host, ['leave', 'twin', '--mode=detach']);
     await untilLeaving('twin', 'PodsRemain');
+    await until('the virtual node is cordoned, and its pods are waited for', async () => {
+      return (await isCordoned('twin')) && detached.stderr().includes('waiting: PodsRemain: 2 pods are there');
+    });
     await kubectl(host, ['delete', 'replicaset', 'web-twin', '-n', 'shop']);
     await kubectl(host, ['delete', 'poddisruptionbudget', 'web-twin', '-n', 'shop']);
     await untilAway('twin', 150_000);
+    expect([await detached.ended, detached.stdout()]).toEqual([
+      0,
+      'membercluster/twin deleted\nmembercluster/twin left\n',
+    ]);
+    // Until somebody ended them, its pods ran on.
+    expect(writesOfAll(host, since).filter(({ objectRef }) => objectRef?.subresource === 'eviction')).toEqual([]);
     expect((await podsOf(east, 'shop')).filter(isReady)).toHaveLength(2);
     for (const path of ['configmaps/settings', 'secrets/keys']) {
       expect(await read(east, `/api/v1/namespaces/shop/${path}`), path).toBeDefined();
@@ -194,9 +216,7 @@ describe('a MemberCluster that is deleted', () => {
     await until('it is seen', async () => /PodsRemain/.test(await kubectl(host, ['get', 'memberclusters', 'east'])));
     const { conditions } = (await memberOf('east'))?.status ?? {};
     expect(conditions?.find(({ type }) => type === 'Ready')).toMatchObject({ status: 'False', reason: 'Leaving' });
-    await until('the virtual node is cordoned', async () => {
-      return (await read<Node>(host, '/api/v1/nodes/east'))?.spec?.unschedulable === true;
-    });
+    await until('the virtual node is cordoned', async () => await isCordoned('east'));
     await until('an Event tells', async () =>
       (await eventsOf(host, 'default', 'east', 'MemberCluster')).some(({ reason }) => reason === 'Leaving'),
     );
@@ -274,8 +294,7 @@ describe('a MemberCluster that is deleted', () => {
     await untilAway('east');
     await host.apply(saved);
     await until('it takes pods again', async () => {
-      const node = await read<Node>(host, '/api/v1/nodes/east');
-      return node?.spec?.unschedulable !== true && (await memberOf('east'))?.metadata.finalizers?.length === 1;
+      return !(await isCordoned('east')) && (await memberOf('east'))?.metadata.finalizers?.length === 1;
     });
     expect(await uids()).toEqual(before);
   });
@@ -297,6 +316,11 @@ describe('a member that is gone for good, later', () => {
     const copies = ['ConfigMap lost/settings', 'Secret lost/keys', 'Service lost/web-west', 'Namespace lost'];
     for (const copy of copies) expect(told).toContain(copy);
     expect(told).toMatch(/EndpointSlice lost\/web-west-/);
+    // Whoever said it has the whole list before them.
+    expect(await forced?.ended).toBe(5);
+    const [said = '', list = ''] = forced?.stdout().split(/\n\nWhat may remain in the member .*:\n/) ?? [];
+    expect(said).toBe('membercluster/west annotated\nmembercluster/west left');
+    named = list.split('\n').flatMap((line) => (line === '' ? [] : [line.trim()]));
     expect(await read(host, '/api/v1/nodes/west')).toBeUndefined();
     expect(names(await podsOf(host, 'lost')).filter((name) => were.includes(name))).toEqual([]);
   }, 240_000);
@@ -304,7 +328,11 @@ describe('a member that is gone for good, later', () => {
   it('leaves nothing once it is back and an administrator takes away what remained', async () => {
     west.component('kube-apiserver').restart();
     const ours = 'spillway.dev/host';
-    await until('it answers', async () => (await labelled(west, ours)).length > 0);
+    const there = await until('it answers', async () => {
+      const found = await labelled(west, ours);
+      return found.length > 0 && found;
+    });
+    expect(named).toEqual(there);
     const orphans = async (...words: string[]) =>
       await kubectlSpillway(host, ['orphans', '--member-kubeconfig', west.kubeconfig, ...words]);
     const found = await orphans('-o', 'name');
