@@ -33,7 +33,8 @@ export class AskedShapes {
   note(request: FitRequest): void {
     if (request.key === this.#last) return;
     this.#last = request.key;
-    this.#requests.set(request.key, { request });
+    // What was worked out of it stays, and a get marks it as asked about as well as a set does.
+    if (this.#requests.get(request.key) === undefined) this.#requests.set(request.key, { request });
   }
 
   /** The shapes that were asked about last, in an order that does not change with each question. */

@@ -481,4 +481,31 @@ describe('the shapes that were asked about', () => {
     for (let index = 1; index <= 20; index++) capacity.fits(asks({ cpu: `${String(index)}m` }));
     expect(capacity.roomForShapes()).toHaveLength(8);
   });
+
+  it('are worked out once, however often they are asked about in turns', () => {
+    const capacity = member({ a: {} });
+    let looks = 0;
+    const counting = (request: FitRequest): FitRequest =>
+      Object.defineProperty({ ...request }, 'where', {
+        get: () => {
+          looks += 1;
+          return request.where;
+        },
+      });
+    const [first, second] = [counting(asks({ cpu: '1' })), counting(asks({ cpu: '2' }))];
+    for (let turn = 0; turn < 3; turn++) {
+      capacity.fits(first);
+      capacity.fits(second);
+      expect(capacity.roomForShapes()).toHaveLength(2);
+    }
+    expect(looks).toBe(2);
+  });
+
+  it('are those asked about last, not those that came first', () => {
+    const capacity = member({ a: {} });
+    const others = Array.from({ length: 63 }, (_, index) => asks({ cpu: `${String(index + 1)}m` }));
+    const again = asks({ cpu: '1' });
+    for (const request of [again, ...others, again, asks({ cpu: '900m' })]) capacity.fits(request);
+    expect(capacity.roomForShapes()).toContainEqual({ requests: { cpu: '1' }, slots: expect.any(Number) });
+  });
 });
