@@ -8,6 +8,8 @@ import { until } from '../../hack/until.ts';
 import { isReady } from '../fixtures/live-pods.ts';
 import type { MemberClusterStatus } from '../../src/api/member-cluster-status.ts';
 import type { Node, Pod } from '../../src/kube/core-v1.ts';
+import { GuideShell, type Pasted } from '../fixtures/guide-shell.ts';
+import { Guide } from '../fixtures/guide.ts';
 import { kubectlSpillway } from '../fixtures/kubectl-plugin.ts';
 import {
   eventsOf,
@@ -33,6 +35,11 @@ let east: Cluster;
 let west: Cluster;
 /** Pods in the member that is lost. */
 let were: string[];
+/** What the page has people type. */
+const page = new Guide('docs/concepts/leaving.md');
+let typed: GuideShell;
+/** Of west, as by the page for a member that is gone for good: it ends when that has left. */
+let givenUp: Promise<Pasted>;
 
 /** An outage counts sooner here than in earnest. */
 const folder = mkdtempSync(join(tmpdir(), 'spillway-leaving-'));
@@ -50,6 +57,7 @@ beforeAll(async () => {
   ({ host } = topology);
   east = topology.member('east').cluster;
   west = topology.member('west').cluster;
+  typed = new GuideShell(host, [east, west]);
   await newNamespace(host, 'lost');
   await runAll('lost', 'west');
   were = names(await podsOf(host, 'lost'));
@@ -152,10 +160,11 @@ describe('a member that is gone for good', () => {
     await until('it is waited for', async () => (await untilLeaving('west', 'PodsRemain')).includes('cannot be asked'));
     const { uid = '' } = (await memberOf('west'))?.metadata ?? {};
     await kubectl(host, ['annotate', 'membercluster', 'west', 'spillway.dev/force-leave=another']);
-    const { code, stdout } = await kubectlSpillway(host, ['leave', 'west', '--mode=force', '--no-wait']);
-    expect([code, stdout]).toEqual([0, 'membercluster/west annotated\n']);
-    const { annotations } = (await memberOf('west'))?.metadata ?? {};
-    expect(annotations?.['spillway.dev/force-leave']).toBe(uid);
+    const [command = ''] = page.commands('kubectl spillway leave east --mode=force');
+    givenUp = typed.tryTo(command.replace('east', 'west'), 600_000);
+    await until('it is said', async () => {
+      return (await memberOf('west'))?.metadata.annotations?.['spillway.dev/force-leave'] === uid;
+    });
   });
 });
 
@@ -165,11 +174,12 @@ describe('a MemberCluster that is deleted', () => {
     await runAll('shop', 'east');
     await register('twin', 'member-east');
     await runAll('shop', 'twin');
-    await kubectl(host, ['delete', 'membercluster', 'twin', '--wait=false']);
-    await untilLeaving('twin', 'PodsRemain');
-    await kubectl(host, ['delete', 'replicaset', 'web-twin', '-n', 'shop']);
+    // Nothing replaces its pods, so a budget would keep the last one for ever.
     await kubectl(host, ['delete', 'poddisruptionbudget', 'web-twin', '-n', 'shop']);
-    await untilAway('twin', 150_000);
+    const script = page.script('kubectl drain -l spillway.dev/member=east');
+    await typed.paste(script.replaceAll(/(?<==|cluster )east/g, 'twin'), 200_000);
+    expect(await memberOf('twin')).toBeUndefined();
+    await kubectl(host, ['delete', 'replicaset', 'web-twin', '-n', 'shop']);
     expect((await podsOf(east, 'shop')).filter(isReady)).toHaveLength(2);
     for (const path of ['configmaps/settings', 'secrets/keys']) {
       expect(await read(east, `/api/v1/namespaces/shop/${path}`), path).toBeDefined();
@@ -185,7 +195,8 @@ describe('a MemberCluster that is deleted', () => {
     const service = { apiVersion: 'v1', kind: 'Service', metadata: { name: 'theirs', namespace: 'kept' } };
     await east.apply([{ ...service, spec: { ports: [{ port: 80 }] } }]);
     expect((await memberOf('east'))?.metadata.finalizers).toEqual(['spillway.dev/leaving']);
-    await kubectl(host, ['delete', 'membercluster', 'east', '--wait=false']);
+    const [, remove = '', giveUp = ''] = page.commands('kubectl spillway leave east --mode=force');
+    await typed.paste(remove);
     const message = await untilLeaving('east', 'PodsRemain');
     expect(message).toContain('3 pods are there (virtual node east).');
     expect(message).toContain('kubectl drain east --ignore-daemonsets');
@@ -207,8 +218,7 @@ describe('a MemberCluster that is deleted', () => {
       return copy?.data?.['a'] === '2';
     });
     // The word that it is gone for good does not count while it answers.
-    const { uid = '' } = (await memberOf('east'))?.metadata ?? {};
-    await kubectl(host, ['annotate', 'membercluster', 'east', `spillway.dev/force-leave=${uid}`]);
+    await typed.paste(giveUp);
     await until('it is said', async () => (await untilLeaving('east', 'PodsRemain')).includes('does not count'));
     await kubectl(host, ['annotate', 'membercluster', 'east', 'spillway.dev/force-leave-']);
     await until('it is not', async () => !(await untilLeaving('east', 'PodsRemain')).includes('does not count'));
@@ -267,12 +277,9 @@ describe('a MemberCluster that is deleted', () => {
     const uids = async (): Promise<string[]> =>
       (await podsOf(host, 'again')).map(({ metadata }) => metadata.uid ?? '').toSorted();
     const before = await uids();
-    const saved = await kubectl(host, ['get', 'membercluster', 'east', '-o', 'yaml']);
     await kubectl(host, ['delete', 'membercluster', 'east', '--wait=false']);
     await untilLeaving('east', 'PodsRemain');
-    await kubectl(host, ['patch', 'membercluster', 'east', '--type=merge', '-p', '{"metadata":{"finalizers":null}}']);
-    await untilAway('east');
-    await host.apply(saved);
+    await typed.paste(page.script('kubectl get membercluster east -o yaml > east.yaml'));
     await until('it takes pods again', async () => {
       const node = await read<Node>(host, '/api/v1/nodes/east');
       return node?.spec?.unschedulable !== true && (await memberOf('east'))?.metadata.finalizers?.length === 1;
@@ -283,7 +290,11 @@ describe('a MemberCluster that is deleted', () => {
 
 describe('a member that is gone for good, later', () => {
   it('is given up by the word of an administrator, with a list of what may remain there', async () => {
-    await untilAway('west', 150_000);
+    const { code, stdout } = await givenUp;
+    expect(code).toBe(5);
+    expect(stdout).toMatch(/^membercluster\/west left\n\nWhat may remain in the member \(/m);
+    for (const name of were) expect(stdout).toContain(`  Pod lost/${name}\n`);
+    expect(await memberOf('west')).toBeUndefined();
     const events = await until('it is told', async () => {
       const all = await eventsOf(host, 'default', 'west', 'MemberCluster');
       return all.some(({ reason }) => reason === 'MayRemain') && all;
