@@ -7,8 +7,8 @@ import { podsOf } from './drain.ts';
 import type { KnownMember } from './joined-member.ts';
 import type { Viewer } from './viewer.ts';
 
-/** What the manager says last of a member that leaves in order. */
-const LAST_WORD = 'NothingRemains';
+/** What the manager says last of a member that leaves in order, and of one that is given up: pods of that are the host's to remove. */
+const LAST_WORDS: readonly (string | undefined)[] = ['NothingRemains', 'GivenUp'];
 
 /**
  * Throws CliError where a MemberCluster is gone, and pods are on its virtual nodes: somebody took its finalizer off, as to exchange it for a new
@@ -16,7 +16,7 @@ const LAST_WORD = 'NothingRemains';
  */
 export async function refuseLetGo(host: Viewer, last: KnownMember): Promise<void> {
   // What is there now is of the next one of that name.
-  if (conditionOf({ status: last.status }, 'Leaving')?.reason === LAST_WORD) return;
+  if (LAST_WORDS.includes(conditionOf({ status: last.status }, 'Leaving')?.reason)) return;
   const pods = (await podsOf(host, last)).filter((pod) => !isDaemonPod(pod) && !isFinished(pod));
   if (pods.length === 0) return;
   const are = `${counted(pods.length, 'pod')} ${pods.length === 1 ? 'is' : 'are'}`;

@@ -172,6 +172,22 @@ describe('a member that leaves', () => {
     expect(terminal.stdout).toContain('membercluster/east left\nsecret/member-east deleted\n');
   });
 
+  it('has left when it was given up, though the host still has its pods, and what may remain there is listed', async () => {
+    makePod('web-1');
+    setStatus({}, ['Reachable', 'False', 'It does not.']);
+    const running = run('--mode=force');
+    await until('it is waited for', () => notes().includes('waiting'), { intervalMs: 5 });
+    const mayRemain = ['Pod shop/web-1'];
+    setStatus({ pods: 1, copies: 0, claims: 0, mayRemain }, ['Leaving', 'True', 'It was given up.', 'GivenUp']);
+    await until('it is seen', () => notes().includes('GivenUp'), { intervalMs: 5 });
+    letGo();
+    expect(await running).toBe(5);
+    expect(terminal.stdout).toBe(
+      'membercluster/east deleted\nmembercluster/east annotated\nmembercluster/east left\n\n' +
+        'What may remain in the member (1 object):\n  Pod shop/web-1\n',
+    );
+  });
+
   it('is asked to let go of a pod again when a disruption budget is against it', async () => {
     makePod('web-1');
     api.fault = ({ path }) => (path.endsWith('/eviction') ? AGAINST_BUDGET : undefined);

@@ -1,23 +1,22 @@
-import { existsSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { nonLoopbackAddress } from '../../hack/addresses.ts';
 import { startCluster, type Cluster } from '../../hack/cluster.ts';
-import { run } from '../../hack/command.ts';
-import { joinedKubeconfig } from '../../hack/joined-kubeconfig.ts';
 import type { KubectlResult } from '../../hack/kubectl.ts';
 import { startKwok } from '../../hack/kwok.ts';
-import { repositoryRoot } from '../../hack/repository.ts';
 import { installSpillway, startSpillway } from '../../hack/spillway.ts';
 import { Workspace } from '../../hack/workspace.ts';
+import { GuideShell } from '../fixtures/guide-shell.ts';
+import { Guide } from '../fixtures/guide.ts';
 import { kubectlSpillway } from '../fixtures/kubectl-plugin.ts';
 
-/** The commands of docs/guides/install.md for those who have kubectl only, word by word, in a shell. */
-const guide = readFileSync(join(repositoryRoot(), 'docs/guides/install.md'), 'utf8');
+/** The commands of the guide for those who have kubectl only, word by word, in a shell. */
+const guide = new Guide('docs/guides/install.md');
 let workspace: Workspace;
 let host: Cluster;
 let member: Cluster;
-let kubeconfig: string;
+let shell: GuideShell;
 
 beforeAll(async () => {
   workspace = Workspace.create();
@@ -27,47 +26,23 @@ beforeAll(async () => {
   ]);
   await Promise.all([startKwok(member, { nodes: 1 }), installSpillway(host)]);
   await startSpillway(host);
-  kubeconfig = join(host.dir, 'both.kubeconfig');
-  writeFileSync(kubeconfig, joinedKubeconfig([host, member]), { mode: 0o600 });
-  symlinkSync(join(repositoryRoot(), 'manifests'), join(host.dir, 'manifests'));
+  shell = new GuideShell(host, [member]);
 });
 afterAll(async () => {
   await workspace?.close();
 });
 
-/** What a part of the guide has people do: its commands, and its objects by kubectl apply. */
-function scriptOf(heading: string): string {
-  const [, part = ''] = guide.split(`### ${heading}\n`);
-  const [own = ''] = part.split(/^##/m);
-  const objects = (_: string, text: string): string =>
-    `    kubectl apply -f - <<EOF\n${text.replaceAll(/^/gm, '    ')}EOF\n`;
-  const lines = own.replaceAll(/^```yaml\n([\s\S]*?)^```$/gm, objects).split('\n');
-  return lines
-    .filter((line) => line.startsWith('    ') || line === 'EOF')
-    .join('\n')
-    .replaceAll(/^ {4}/gm, '');
-}
-
-async function paste(script: string): Promise<string> {
-  const env = {
-    ...process.env,
-    KUBECONFIG: kubeconfig,
-    PATH: `${dirname(host.kubectlPath)}:${process.env['PATH'] ?? ''}`,
-  };
-  return await run('bash', ['-e', '-u', '-o', 'pipefail', '-c', script], { cwd: host.dir, env });
-}
-
 async function spillway(...words: string[]): Promise<KubectlResult> {
-  return await kubectlSpillway(host, words, { kubeconfig, timeoutMs: 220_000 });
+  return await kubectlSpillway(host, words, { kubeconfig: shell.kubeconfig, timeoutMs: 220_000 });
 }
 
 describe('a member without the program', () => {
   test('is joined by the commands of the guide', async () => {
-    const script = scriptOf('Join without the program');
+    const script = guide.part('Join without the program');
     expect(script.split('\n').filter((line) => line.startsWith('kubectl ')).length).toBeGreaterThan(7);
-    const said = await paste(script);
+    const said = await shell.paste(script);
     expect(said).toContain('membercluster.spillway.dev/east condition met');
-    expect(existsSync(join(host.dir, 'east.kubeconfig'))).toBe(true);
+    expect(existsSync(join(shell.dir, 'east.kubeconfig'))).toBe(true);
   });
 
   test('leaves as any other, and what was applied there is left to who did', async () => {
@@ -75,14 +50,17 @@ describe('a member without the program', () => {
     const { code, stdout, stderr } = await spillway('leave', 'east', '--member-context', 'east', '--timeout', '200');
     expect([code, stdout]).toEqual([0, expect.stringContaining('secret/member-east deleted') as string]);
     expect(stderr).toContain('made without join: whoever made it takes it away');
-    const [, taken = ''] =
-      /(kubectl delete --context east --ignore-not-found -f[\s\S]*?read\.yaml)\n/.exec(guide) ?? [];
-    await paste(`${taken}\nkubectl delete secret -n spillway-system --ignore-not-found member-east`);
-    const kinds = 'namespaces,clusterroles,clusterrolebindings,validatingadmissionpolicies';
-    const { stdout: left } = await member.kubectl(['get', kinds, '-o', 'name']);
-    expect(left.split('\n').filter((line) => line.includes('spillway'))).toEqual([]);
+    await shell.paste(
+      guide.script('kubectl delete --context east --ignore-not-found -f manifests/member/dedicated.yaml'),
+    );
+    expect(await ofOurs('namespaces,clusterroles,clusterrolebindings,validatingadmissionpolicies')).toEqual([]);
   }, 240_000);
 });
+
+async function ofOurs(kinds: string, ...where: string[]): Promise<string[]> {
+  const { stdout } = await member.kubectl(['get', kinds, ...where, '-o', 'name']);
+  return stdout.split('\n').filter((line) => line.includes('spillway'));
+}
 
 describe('a member that is joined by the program', () => {
   test('is not told to be ready by what was found out over a former way to it', async () => {
@@ -94,4 +72,21 @@ describe('a member that is joined by the program', () => {
     expect(nowhere).toMatchObject({ code: 1, stderr: expect.stringContaining('ProxyFailed') as string });
     expect(await spillway(...words)).toMatchObject({ code: 0, stdout: ready });
   });
+
+  test('lends one namespace with limits, and takes them along when it leaves', async () => {
+    const said = await shell.paste(guide.script('kubectl spillway join east --member-context east --lend shop'));
+    expect(said).toContain('east is Ready');
+    expect(await member.api.call('GET', '/api/v1/namespaces/shop/resourcequotas/spillway')).toMatchObject({
+      spec: { hard: { 'requests.cpu': '32', 'requests.memory': '128Gi' } },
+    });
+    const lent = 'rolebindings,resourcequotas,networkpolicies';
+    expect(await ofOurs(lent, '-n', 'shop')).toHaveLength(3);
+    const left = await shell.tryTo(guide.script('kubectl spillway leave east --member-context east'), 200_000);
+    expect(left, left.stderr).toMatchObject({ code: 0 });
+    // What remains to be done by hand is nothing here, and does no harm.
+    await shell.paste(guide.script('kubectl delete --context east --ignore-not-found -n shop'));
+    expect(await ofOurs(lent, '-n', 'shop')).toEqual([]);
+    const { metadata } = (await member.api.call('GET', '/api/v1/namespaces/shop')) as { metadata: { labels: object } };
+    expect(Object.keys(metadata.labels)).not.toContain('spillway.dev/allow-host');
+  }, 240_000);
 });

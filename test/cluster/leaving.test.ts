@@ -8,6 +8,8 @@ import { until } from '../../hack/until.ts';
 import { isReady } from '../fixtures/live-pods.ts';
 import type { MemberClusterStatus } from '../../src/api/member-cluster-status.ts';
 import type { Node, Pod } from '../../src/kube/core-v1.ts';
+import { GuideShell } from '../fixtures/guide-shell.ts';
+import { Guide } from '../fixtures/guide.ts';
 import { kubectlSpillway, type RunningVerb, startKubectlSpillway } from '../fixtures/kubectl-plugin.ts';
 import {
   eventsOf,
@@ -34,6 +36,9 @@ let east: Cluster;
 let west: Cluster;
 /** Pods in the member that is lost. */
 let were: string[];
+/** What the page has people type. */
+const page = new Guide('docs/concepts/leaving.md');
+let typed: GuideShell;
 /** `leave` of a member that is gone for good: it waits until that has left. */
 let forced: RunningVerb | undefined;
 /** What it named in the end, as `Kind namespace/name`. */
@@ -55,6 +60,7 @@ beforeAll(async () => {
   ({ host } = topology);
   east = topology.member('east').cluster;
   west = topology.member('west').cluster;
+  typed = new GuideShell(host, [east, west]);
   await newNamespace(host, 'lost');
   await runAll('lost', 'west');
   were = names(await podsOf(host, 'lost'));
@@ -207,7 +213,8 @@ describe('a MemberCluster that is deleted', () => {
     const service = { apiVersion: 'v1', kind: 'Service', metadata: { name: 'theirs', namespace: 'kept' } };
     await east.apply([{ ...service, spec: { ports: [{ port: 80 }] } }]);
     expect((await memberOf('east'))?.metadata.finalizers).toEqual(['spillway.dev/leaving']);
-    await kubectl(host, ['delete', 'membercluster', 'east', '--wait=false']);
+    const [, remove = '', giveUp = ''] = page.commands('kubectl spillway leave east --mode=force');
+    await typed.paste(remove);
     const message = await untilLeaving('east', 'PodsRemain');
     expect(message).toContain('3 pods are there (virtual node east).');
     expect(message).toContain('kubectl drain east --ignore-daemonsets');
@@ -227,8 +234,7 @@ describe('a MemberCluster that is deleted', () => {
       return copy?.data?.['a'] === '2';
     });
     // The word that it is gone for good does not count while it answers.
-    const { uid = '' } = (await memberOf('east'))?.metadata ?? {};
-    await kubectl(host, ['annotate', 'membercluster', 'east', `spillway.dev/force-leave=${uid}`]);
+    await typed.paste(giveUp);
     await until('it is said', async () => (await untilLeaving('east', 'PodsRemain')).includes('does not count'));
     await kubectl(host, ['annotate', 'membercluster', 'east', 'spillway.dev/force-leave-']);
     await until('it is not', async () => !(await untilLeaving('east', 'PodsRemain')).includes('does not count'));
@@ -287,12 +293,9 @@ describe('a MemberCluster that is deleted', () => {
     const uids = async (): Promise<string[]> =>
       (await podsOf(host, 'again')).map(({ metadata }) => metadata.uid ?? '').toSorted();
     const before = await uids();
-    const saved = await kubectl(host, ['get', 'membercluster', 'east', '-o', 'yaml']);
     await kubectl(host, ['delete', 'membercluster', 'east', '--wait=false']);
     await untilLeaving('east', 'PodsRemain');
-    await kubectl(host, ['patch', 'membercluster', 'east', '--type=merge', '-p', '{"metadata":{"finalizers":null}}']);
-    await untilAway('east');
-    await host.apply(saved);
+    await typed.paste(page.script('kubectl get membercluster east -o yaml > east.yaml'));
     await until('it takes pods again', async () => {
       return !(await isCordoned('east')) && (await memberOf('east'))?.metadata.finalizers?.length === 1;
     });
@@ -302,7 +305,7 @@ describe('a MemberCluster that is deleted', () => {
 
 describe('a member that is gone for good, later', () => {
   it('is given up by the word of an administrator, with a list of what may remain there', async () => {
-    await untilAway('west', 150_000);
+    await untilAway('west', 200_000);
     const events = await until('it is told', async () => {
       const all = await eventsOf(host, 'default', 'west', 'MemberCluster');
       return all.some(({ reason }) => reason === 'MayRemain') && all;

@@ -1,12 +1,16 @@
-import { readFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import type { Cluster } from '../../hack/cluster.ts';
+import { manifest } from '../../hack/manifest.ts';
 import { until } from '../../hack/until.ts';
 import type { WorkloadMigration } from '../../src/api/workload-migration.ts';
 import type { Node, Pod } from '../../src/kube/core-v1.ts';
 import { counted } from '../../src/kube/counted.ts';
 import type { PersistentVolumeClaim } from '../../src/kube/volumes.ts';
 import { eventsOf, type Fields, isReady, kubectl, podsOf, read } from '../fixtures/live-pods.ts';
+import { GuideShell } from '../fixtures/guide-shell.ts';
+import { Guide } from '../fixtures/guide.ts';
 import { kubectlSpillway } from '../fixtures/kubectl-plugin.ts';
 import { diskClass, startProvisioner } from '../fixtures/provisioner.ts';
 import { fewestReady } from '../fixtures/ready-count.ts';
@@ -17,9 +21,14 @@ import { isReleased, MovesHarness } from './moves-harness.ts';
 let m: MovesHarness;
 let host: Cluster;
 let namespace = '';
+/** What the pages have people type, which is done here as it stands there. */
+const guide = new Guide('docs/guides/drain-and-migrate.md');
+const failover = new Guide('docs/concepts/failover.md');
+let shell: GuideShell;
 beforeAll(async () => {
   m = await MovesHarness.start('migrated');
   ({ host } = m);
+  shell = new GuideShell(host, []);
 });
 afterAll(async () => {
   await m?.close();
@@ -53,6 +62,9 @@ async function untilState(reason: string): Promise<WorkloadMigration> {
   });
 }
 
+/** As the page has it, in the namespace of this test. */
+const inOurs = (script: string): string => script.replaceAll('-n shop', `-n ${namespace}`);
+
 /** What is left is judged in several looks, seconds apart: what would be begun has been by then. */
 async function lookedAtAgain() {
   const { stdout } = await move('deployment/web', '--dry-run=server');
@@ -73,6 +85,88 @@ async function openUntil(wanted: Record<string, number>): Promise<void> {
 
 const evicted = (): string[] => m.evictions().map(({ objectRef }) => objectRef?.name ?? '');
 const namesOf = (pods: readonly Pod[]): string[] => pods.map(({ metadata: { name } }) => name).toSorted();
+
+describe('the commands of the guide', () => {
+  const [dryRun = '', moved = ''] = guide.fenced('');
+  const [rules = ''] = guide.fenced('yaml');
+  const nameless = (text: string): string => text.replaceAll(/web-[0-9a-f]{6}/g, 'web-x');
+
+  async function are(places: Record<string, number>): Promise<void> {
+    await settled(host, namespace, 'web', places);
+  }
+  async function scaled(replicas: number, places: Record<string, number>): Promise<void> {
+    await kubectl(host, ['scale', 'deployment', 'web', '-n', namespace, `--replicas=${String(replicas)}`]);
+    await are(places);
+  }
+
+  /** The namespace, the policy and the Deployment that the guide speaks of; what gives its pods the toleration comes with an installation. */
+  beforeEach(async () => {
+    await host.apply(manifest('admission/pod-defaults.yaml'));
+    await shell.paste(guide.script('kubectl create namespace shop'));
+    namespace = m.inNamespace('shop');
+    await until('pods get the toleration', async () => {
+      const probe = await shell.tryTo('kubectl run probe -n shop --image=nginx --dry-run=server -o yaml');
+      return probe.stdout.includes('spillway.dev/virtual-node');
+    });
+    writeFileSync(join(shell.dir, 'policy.yaml'), rules);
+    await shell.paste(guide.script('kubectl apply -f policy.yaml'));
+    await are({ east: 3 });
+  }, 120_000);
+  afterEach(async () => {
+    await kubectl(host, ['delete', '-f', '-'], { input: manifest('admission/pod-defaults.yaml') });
+  });
+
+  test('move a workload to west and back, empty east in order and at once, and let it take pods again', async () => {
+    const look = guide.script('kubectl spillway move deployment/web -n shop --from east --to west --dry-run=server');
+    expect(nameless(await shell.paste(look))).toBe(nameless(dryRun));
+    expect([await stored(), m.evictions()]).toEqual([[], []]);
+    const go = guide.script('kubectl spillway move deployment/web -n shop --from east --to west --wait');
+    expect(nameless(await shell.paste(go))).toBe(nameless(moved));
+    await are({ west: 3 });
+    await shell.paste(guide.script('kubectl spillway move deployment/web -n shop --from west --to east --wait'));
+    await are({ east: 3 });
+    await shell.paste(guide.script('kubectl spillway move --all -n shop --from east --to west --wait'));
+    await are({ west: 3 });
+    // Later ones go where the policy wants them.
+    await scaled(4, { east: 1, west: 3 });
+
+    await shell.paste(guide.script('kubectl taint node east spillway.dev/drain:NoSchedule'));
+    await are({ west: 4 });
+    await shell.paste(guide.script('kubectl get events -A --field-selector reason=DrainedPodHeld'));
+    await shell.paste(guide.script('kubectl taint node east spillway.dev/drain-'));
+    await scaled(5, { east: 1, west: 4 });
+    await shell.paste(guide.script('kubectl taint node -l spillway.dev/member=east spillway.dev/drain:NoSchedule'));
+    await are({ west: 5 });
+    await shell.paste(guide.script('kubectl taint node -l spillway.dev/member=east spillway.dev/drain-'));
+    await scaled(6, { east: 1, west: 5 });
+
+    expect(await shell.paste(guide.script('kubectl spillway drain east'))).toMatch(/^membercluster\/east drained$/m);
+    await are({ west: 6 });
+    const there = await shell.paste(failover.script('kubectl get pods -A --field-selector spec.nodeName=east'));
+    expect(there).not.toMatch(/^shop /m);
+    await shell.paste(guide.script('kubectl spillway uncordon east'));
+    await scaled(7, { east: 1, west: 6 });
+    const back = await shell.paste(failover.script('kubectl spillway rebalance deployment/web -n shop'));
+    expect(back).toMatch(/^deployment\/web: 6 pods would be moved$/m);
+    const ofMoves = failover.script(
+      "kubectl get workloadplacement deployment-web -n shop -o jsonpath='{.status.moves}'",
+    );
+    expect(await shell.paste(ofMoves)).not.toBe('');
+    await shell.paste(failover.script('kubectl get events -n shop --field-selector reason=MoveWanted'));
+    await shell.paste(failover.script('kubectl get pods -A -o '));
+  }, 240_000);
+});
+
+test('all moves are stopped, and let go on, by the commands of the page', async () => {
+  const [stop = '', goOn = ''] = failover.commands('kubectl annotate lease spillway-descheduler');
+  const isSaid = async (): Promise<boolean> => {
+    return (await shell.tryTo('kubectl spillway status')).stdout.includes('INC-7, Anna');
+  };
+  await shell.paste(stop);
+  await until('it is said', isSaid);
+  await shell.paste(goOn);
+  await until('it is not said any more', async () => !(await isSaid()));
+});
 
 describe('kubectl spillway move', () => {
   interface Counted {
@@ -157,7 +251,7 @@ describe('kubectl spillway move', () => {
     await m.comeBack();
     await until('it is found', async () => (await m.metrics()).includes('spillway_descheduler_released_pods 1'));
     expect((await untilState('Progressing')).status?.finishTime).toBeUndefined();
-    await kubectl(host, ['delete', 'workloadmigrations', '--all', '-n', namespace]);
+    await shell.paste(inOurs(guide.script('kubectl delete workloadmigrations --all')));
     await openUntil({ east: 2, west: 1 });
     expect(await lookedAtAgain()).toEqual({
       report: 'deployment/web: 2 pods: Fits',
@@ -199,8 +293,8 @@ describe('kubectl spillway move', () => {
       expect(await move('deployment/web')).toMatchObject({ code: 0 });
       const first = (await m.released()).metadata.name;
       const suspend = async ({ metadata: { name } }: WorkloadMigration, is: boolean): Promise<void> => {
-        const how = ['--type=merge', '-p', JSON.stringify({ spec: { suspend: is } })];
-        await kubectl(host, ['patch', 'workloadmigration', name, '-n', namespace, ...how]);
+        const page = inOurs(guide.script('kubectl patch workloadmigration web-90ab12'));
+        await shell.paste(page.replace('web-90ab12', name).replace('true', String(is)));
       };
       await suspend(await untilState('Progressing'), true);
       const suspended = await untilState('Suspended');
@@ -354,24 +448,14 @@ describe('kubectl spillway move', () => {
 });
 
 describe('moves of one workload are stopped by the commands of the page', () => {
-  const page = readFileSync(new URL('../../docs/concepts/failover.md', import.meta.url), 'utf8');
-
   /** Of the page: which policy decides, that it stops, and that it lets them go on. */
-  function commands(): [ask: string, stop: string, goOn: string] {
-    const [, section = ''] = page.split('### Of one workload, or out of one member\n');
-    const [, ask = '', stop = '', goOn = ''] =
-      /^ {4}kubectl (get .*)\n {4}kubectl (patch .*)\n {4}kubectl (patch .*)$/m.exec(section) ?? [];
-    return [ask, stop, goOn];
-  }
+  const [ask = '', stop = '', goOn = ''] = failover.commands(
+    "kubectl get workloadplacement deployment-web -n shop -o jsonpath='{.status.policy",
+  );
 
   /** As it stands there, but for the namespace and the policy of this test. */
   async function asWritten(command: string): Promise<string> {
-    const words = command.split(' ').map((word) => word.replaceAll("'", ''));
-    const own = words.map((word, i) => (words[i - 1] === '-n' ? namespace : word));
-    if (own[1] === 'placementpolicy') own[2] = 'all';
-    const { code, stdout, stderr } = await host.kubectl(own);
-    expect([code, stderr]).toEqual([0, '']);
-    return stdout;
+    return await shell.paste(inOurs(command).replace('placementpolicy web', 'placementpolicy all'));
   }
 
   async function drained(how: ':NoSchedule' | '-'): Promise<void> {
@@ -379,7 +463,6 @@ describe('moves of one workload are stopped by the commands of the page', () => 
   }
 
   test('a drain and a WorkloadMigration leave its pods, those of another policy go; then both go on', async () => {
-    const [ask, stop, goOn] = commands();
     const { spec, ...rest } = m.rules();
     const other = { ...rest, metadata: { name: 'other', namespace }, spec: { ...(spec as Fields) } };
     Object.assign(other.spec, { resourceSelectors: [{ apiVersion: 'apps/v1', kind: 'Deployment', name: 'other' }] });
@@ -430,7 +513,6 @@ describe('moves of one workload are stopped by the commands of the page', () => 
   });
 
   test('within 5 s, also under way: what has begun is finished, and no other pod goes', async () => {
-    const [, stop, goOn] = commands();
     await m.inUse(m.rules());
     await m.gatedAreReady(3);
     expect(await move('deployment/web')).toMatchObject({ code: 0 });

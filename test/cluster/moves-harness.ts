@@ -58,6 +58,12 @@ export class MovesHarness {
     return this.#namespace;
   }
 
+  /** The test makes its namespace itself. */
+  inNamespace(namespace: string): string {
+    this.#namespace = namespace;
+    return namespace;
+  }
+
   async end(): Promise<void> {
     await this.taint(false);
     await kubectl(this.host, ['delete', 'namespace', this.#namespace, '--wait=false']);

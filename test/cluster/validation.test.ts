@@ -18,6 +18,8 @@ import {
   WRONG_MARKS,
   WRONG_TAINTS,
 } from '../admission/wrong-objects.ts';
+import { GuideShell } from '../fixtures/guide-shell.ts';
+import { type Command, Guide } from '../fixtures/guide.ts';
 import { rawPolicy } from '../placement/policies.ts';
 import { WRONG_POLICIES } from '../placement/wrong-policies.ts';
 
@@ -25,10 +27,14 @@ const file = (name: string): string => readFileSync(new URL(`../../manifests/${n
 
 let workspace: Workspace;
 let host: Cluster;
+/** What pages have people type, as it stands there. */
+let shell: GuideShell;
+const failover = new Guide('docs/concepts/failover.md');
 
 beforeAll(async () => {
   workspace = Workspace.create();
   host = await startCluster(workspace, { name: 'host', components: 'api-only' });
+  shell = new GuideShell(host, []);
   for (const { resource } of KINDS) await host.apply(file(`crds/${resource.group}_${resource.plural}.yaml`));
   await host.apply(file('admission/validation.yaml'));
   await host.apply(file('admission/node-taints.yaml'));
@@ -179,13 +185,32 @@ describe('a taint of effect NoExecute, or of a key of ours that there is not', (
     expect(await tried(node, what)).toMatchObject({ code: 0, stderr: '' });
   });
 
+  /** In the words that the page shows, but for what it leaves out. */
+  async function isRefusedAsShown([command]: readonly Command[]): Promise<void> {
+    const { code, stderr } = await shell.tryTo(command?.typed ?? '');
+    expect(code).toBe(1);
+    const inLine = (text: string): string => text.replaceAll(/\s+/g, ' ').trim();
+    for (const part of command?.shown.split('…') ?? []) expect(inLine(stderr)).toContain(inLine(part));
+  }
+
+  test('is refused as the page shows it, and those that it has people set are taken', async () => {
+    await isRefusedAsShown(failover.session('kubectl taint node east gone:NoExecute'));
+    await isRefusedAsShown(failover.session('kubectl taint node east spillway.dev/drian:NoSchedule'));
+    await shell.paste(failover.script('kubectl taint node east node.kubernetes.io/out-of-service'));
+    await shell.paste(failover.script('kubectl taint node east spillway.dev/drain:NoSchedule'));
+    await shell.paste('kubectl taint node east node.kubernetes.io/out-of-service- spillway.dev/drain-');
+  });
+
   test('that is there keeps nobody from changing the rest, and who wants one takes the rule away', async () => {
     const well = { code: 0, stderr: '' };
-    await host.kubectl(['delete', 'validatingadmissionpolicybinding', 'spillway-node-taints']);
+    const [away = '', back = ''] = failover.commands(
+      'kubectl delete validatingadmissionpolicybinding spillway-node-taints',
+    );
+    await shell.paste(away);
     await until('the rule is gone', async () => (await taint('east', 'gone=x:NoExecute')).code === 0);
     expect(await taint('east', 'spillway.dev/drian:NoSchedule')).toMatchObject(well);
     expect(await taint('east', 'spillway.dev/drain:PreferNoSchedule')).toMatchObject(well);
-    await host.apply(file('admission/node-taints.yaml'));
+    await shell.paste(back);
     await until('the rule is back', async () => (await tried('east', 'other:NoExecute')).code === 1);
     expect(await host.kubectl(['label', 'node', 'east', 'disk=fast'])).toMatchObject(well);
     expect(await host.kubectl(['cordon', 'east'])).toMatchObject(well);
@@ -235,11 +260,12 @@ test('the commands of the page that stop moves of one workload, and let them go 
 });
 
 const page = readFileSync(new URL('../../docs/guides/backup-and-restore.md', import.meta.url), 'utf8');
+const guide = new Guide('docs/guides/backup-and-restore.md');
 
 test.skipIf(findProgram('jq') === undefined)(
   'what was saved by the commands of the page comes back by them',
   async () => {
-    const save = [...page.matchAll(/^ {4}(.*)$/gm)].map(([, line = '']) => line).join('\n');
+    const save = guide.script('kubectl get memberclusters,placementpolicies');
     const [, restore = ''] = /`(kubectl apply -f members\.json [^`]*)`/.exec(page) ?? [];
     const env = {
       ...process.env,
@@ -280,3 +306,46 @@ test.skipIf(findProgram('jq') === undefined)(
     );
   },
 );
+
+test('other patches of the page set what it says', async () => {
+  await host.apply([
+    member({}),
+    { apiVersion: 'policy/v1', kind: 'PodDisruptionBudget', metadata: { name: 'web', namespace: 'shop' }, spec: {} },
+  ]);
+  await shell.paste(failover.script('kubectl patch pdb web -n shop'));
+  await shell.paste(failover.script('kubectl patch membercluster east --type=merge -p \'{"spec":{"clusterTaints"'));
+  await shell.paste(failover.script('kubectl patch membercluster east --type=merge -p \'{"spec":{"probe"'));
+  expect(await host.api.call('GET', '/apis/policy/v1/namespaces/shop/poddisruptionbudgets/web')).toMatchObject({
+    spec: { unhealthyPodEvictionPolicy: 'AlwaysAllow' },
+  });
+  expect(await host.api.call('GET', '/apis/spillway.dev/v1alpha1/memberclusters/east')).toMatchObject({
+    spec: { clusterTaints: [{ key: 'gone', effect: 'NoExecute' }], probe: { nodesReady: 'WhileReachable' } },
+  });
+});
+
+describe('files that pages have people apply', () => {
+  const gangs = new Guide('docs/concepts/gangs.md');
+  const admission = new Guide('docs/guides/admission.md');
+  const scheduling = new Guide('docs/guides/scheduling.md');
+  const prometheus = new Guide('docs/guides/kube-prometheus.md');
+
+  beforeAll(async () => {
+    const names = ['spillway-system', 'monitoring'];
+    await host.apply(names.map((name) => ({ apiVersion: 'v1', kind: 'Namespace', metadata: { name } })));
+  });
+
+  test.each([
+    ['for moves', failover.script('kubectl apply -f manifests/scheduler/descheduler.yaml')],
+    ['for gangs', gangs.script('kubectl apply -f manifests/admission/pod-defaults.yaml')],
+    ['for what pods get', admission.script('kubectl apply -f manifests/admission/pod-defaults.yaml')],
+    ['for schedulers', scheduling.script('kubectl apply -f manifests/secrets.yaml')],
+    ['for a second scheduler', scheduling.script('kubectl apply -f manifests/scheduler/service.yaml')],
+    ['for the scheduler of the cluster', scheduling.script('kubectl apply -f manifests/scheduler/extender-pods.yaml')],
+    ['to let Prometheus in', prometheus.script('kubectl create role prometheus-k8s')],
+    ['for Grafana', prometheus.script('kubectl create configmap spillway-dashboard')],
+    // Last: it is asked about pods, and does not answer here.
+    ['for what pods get by a webhook', admission.script('kubectl apply -f manifests/secrets.yaml')],
+  ])('are taken: %s', async (_for, script) => {
+    await shell.paste(script);
+  });
+});
