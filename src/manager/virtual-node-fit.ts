@@ -253,9 +253,17 @@ function isSameList(one: readonly unknown[], other: readonly unknown[]): boolean
   return true;
 }
 
-function imagesOf({ spec }: Pod): string[] {
-  const containers = [...(spec.initContainers ?? []), ...spec.containers];
-  return [...new Set(containers.map(({ image }) => image).filter((image) => image !== undefined))];
+const images = new WeakMap<Pod, readonly string[]>();
+
+/** Listed once, as a hundred members are asked about the same pod. */
+function imagesOf(pod: Pod): readonly string[] {
+  const known = images.get(pod);
+  if (known !== undefined) return known;
+  const { initContainers = [], containers } = pod.spec;
+  const all = [...initContainers, ...containers].map(({ image }) => image).filter((image) => image !== undefined);
+  const listed = [...new Set(all)];
+  images.set(pod, listed);
+  return listed;
 }
 
 /** The member's RuntimeClass will say what it adds; until then it is taken to be what the host's class of that name adds. */

@@ -174,6 +174,22 @@ describe('VirtualNodeFit', () => {
     expect(virtual.images(hostPod('p'))).toBe(100);
   });
 
+  it('lists the images of a pod once for all members', () => {
+    let reads = 0;
+    const container = Object.defineProperty({ name: 'c' }, 'image', {
+      get: () => {
+        reads += 1;
+        return 'registry.example/app:1';
+      },
+    });
+    const pod = hostPod('p', { containers: [container] });
+    const members = [memberFit({}, 'east'), memberFit({}, 'west')];
+    for (const { request } of members) request(pod);
+    reads = 0;
+    expect(members.map(({ virtual }) => virtual.images(pod))).toEqual([100, 100]);
+    expect(reads).toBe(1);
+  });
+
   const heldFor = (reason: string, since: number, deletionTimestamp?: string): Pod => {
     const lastTransitionTime = new Date(since).toISOString();
     const conditions = [{ type: MIRRORED_CONDITION, status: 'False' as const, reason, lastTransitionTime }];
