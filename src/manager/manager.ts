@@ -51,7 +51,8 @@ import { podMetrics } from '../pods/pod-metrics.ts';
 import { OwnerKinds } from '../host/owner-kinds.ts';
 import { PodOwners } from '../host/pod-owners.ts';
 import { podIndexes } from '../pods/pod-indexes.ts';
-import { schedulerComponent, type SchedulerComponent, unheededPolicies } from './scheduler.ts';
+import type { SchedulerComponent } from './scheduler.ts';
+import { unheededPolicies } from './unheeded-policies.ts';
 import { observeMember } from './observed-member.ts';
 import { runPodWebhook } from './webhook.ts';
 import { type ProcessIdentity, processIdentity } from '../host/process-identity.ts';
@@ -225,7 +226,11 @@ export async function runManager(config: ManagerConfig, signal: AbortSignal): Pr
     };
     const self = has('members') ? await processIdentity(`${hostId}/${config.namespace}`) : undefined;
     controller = memberController(services, self);
-    if (has('scheduler')) scheduler = await schedulerComponent(services);
+    if (has('scheduler')) {
+      // With the descheduler it is a third of all code: who only serves members need not hold that in memory.
+      const { schedulerComponent } = await import('./scheduler.ts');
+      scheduler = await schedulerComponent(services);
+    }
     await Promise.all([
       ownIdentity.run(signal),
       services.events.run(signal),

@@ -18,7 +18,6 @@ import type { PlacedPods } from '../placement/placed-pods.ts';
 import { Scheduler } from '../scheduler/scheduler.ts';
 import { schedulerMetrics } from '../scheduler/scheduler-metrics.ts';
 import { whileHeld } from './while-held.ts';
-import { UnheededPolicies } from '../scheduler/unheeded-policies.ts';
 
 /** The part of the manager that answers schedulers. */
 export interface SchedulerComponent {
@@ -89,12 +88,6 @@ export async function schedulerComponent(services: HostServices): Promise<Schedu
       await underLease.close();
     },
   };
-}
-
-/** What a replica without this component has to say of policies. */
-export function unheededPolicies({ host, config, events, logger }: HostServices): UnheededPolicies {
-  const { namespace } = config;
-  return new UnheededPolicies({ host, namespace, leaseName: EXTENDER_SERVICE, events, logger, clock: Date.now });
 }
 
 /** Opens the gates of gangs, in one replica at a time, with what it knows of the room of all members. */

@@ -1,5 +1,7 @@
 import { loadConfig } from '../../src/config.ts';
 import { runManager } from '../../src/manager/manager.ts';
+// The manager loads it when it starts, and to read a file takes time that nobody simulates.
+import '../../src/manager/scheduler.ts';
 import { SimProcess } from './sim-process.ts';
 import type { World } from './world.ts';
 
