@@ -138,7 +138,7 @@ export const POD_LIFE_MISTAKES: readonly Mistake[] = [
     edits: [
       {
         file: 'pods/status-patch.ts',
-        from: '    if (before === undefined || !same(before, condition)) changes.push(withRemovals(before, condition));\n',
+        from: '    if (before === undefined || !jsonEqual(before, condition)) changes.push(withRemovals(before, condition));\n',
         to: '    if (before === undefined || before.type === wanted.type) changes.push(withRemovals(before, condition));\n',
       },
     ],
