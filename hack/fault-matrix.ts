@@ -86,13 +86,15 @@ export const FAULTS = {
     what: 'the member is cut off for 30 minutes (to scale)',
     elsewhere: {
       result:
-        'pods of Deployments are replaced elsewhere, one after the other, others held until an administrator says that nothing runs there; one copy of each once it is back, which one as onHeal says',
+        'pods of Deployments are replaced elsewhere, one after the other, others held until an administrator says that nothing runs there; once it is back our taints go within 5 s, and one copy of each is left, which one as onHeal says',
       tests: [
         ON_HEAL,
         'test/long/large-member-lost.test.ts: while nothing fits elsewhere none is evicted',
         'test/long/large-member-lost.test.ts: as soon as there is room they follow the set rate within a tenth',
+        'test/long/large-member-lost.test.ts: and no disruption budget is violated',
         REPLACED_ELSEWHERE,
         ANSWERS_AGAIN,
+        'test/long/line-whole-again.test.ts: a member takes pods again within 5 s, %s',
         OUT_OF_SERVICE,
         `${CLUSTER}/out-of-service.test.ts: with effect NoExecute: Kubernetes deletes all at once, and each is gone, though the manager was started in the outage`,
       ],
@@ -315,8 +317,8 @@ export const FAULTS = {
   F65: {
     what: 'two members hold a copy after a heal',
     elsewhere: {
-      result: 'that of the pod which was replaced ends, the other stays',
-      tests: [REPLACED_ELSEWHERE, OUT_OF_SERVICE, FENCED_SETS],
+      result: 'that of the pod which was replaced ends, or the one that the policy picks, and an Event names both',
+      tests: [REPLACED_ELSEWHERE, ON_HEAL, OUT_OF_SERVICE, FENCED_SETS],
     },
   },
   F66: {
@@ -329,7 +331,8 @@ export const FAULTS = {
       ],
     },
   },
-  F67: { what: 'crash of the mover at every API call of a graceful move' },
+  // A read leaves nothing behind.
+  F67: { what: 'crash of the mover at every write of a graceful move' },
   F68: {
     what: 'a line is cut in the middle of a graceful move: to the host, to the member that is left, to the other one',
   },
