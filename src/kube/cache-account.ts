@@ -7,6 +7,11 @@ import type { Resource } from './resource.ts';
 const ENTRY = 256;
 const KEY_CHARACTER = 4;
 
+/** What an entry takes beside its object, in bytes. */
+export function entryBytes(key: string): number {
+  return ENTRY + KEY_CHARACTER * key.length;
+}
+
 /**
  * What one cache has of its cluster's share, object by object. Of an object that is known in a newer state than the cache shows (`ahead`: as
  * it was answered to a request) the heavier one counts: the cache takes that state in its place.
@@ -66,7 +71,7 @@ export class CacheAccount {
    * undefined for what the cache has already. Returns what was taken. @throws LimitError
    */
   reserve(key: string, object: unknown): number {
-    const own = object === undefined ? ENTRY + KEY_CHARACTER * key.length : this.#weigh(key, object);
+    const own = object === undefined ? entryBytes(key) : this.#weigh(key, object);
     const bytes = Math.max(0, own - (this.#counted(key) - (this.#weights.get(key) ?? 0)));
     if (!this.#share.take(bytes)) throw this.#full();
     return bytes;
@@ -115,7 +120,7 @@ export class CacheAccount {
   #weigh(key: string, object: unknown): number {
     const last = this.#weighed;
     if (last !== undefined && last.object === object) return last.bytes;
-    const bytes = ENTRY + KEY_CHARACTER * key.length + this.#share.scale.weigh(object);
+    const bytes = entryBytes(key) + this.#share.scale.weigh(object);
     this.#weighed = { object, bytes };
     return bytes;
   }

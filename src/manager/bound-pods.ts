@@ -51,12 +51,8 @@ export class BoundPods {
     return this.cache.get(key);
   }
 
-  in(namespace: string): readonly Pod[] {
-    return this.cache.byIndex(NAMESPACE_INDEX, namespace);
-  }
-
-  /** The same, one by one. */
-  eachIn(namespace: string): Iterable<Pod> {
+  /** One by one. */
+  in(namespace: string): Iterable<Pod> {
     return this.cache.eachByIndex(NAMESPACE_INDEX, namespace);
   }
 

@@ -20,7 +20,7 @@ export function overridePolicyStatuses(
     for (const { name } of virtualNodesOf(found)) {
       const bound = boundPods.get(name);
       if (bound === undefined || !bound.cache.hasSynced) return undefined;
-      pods.push(...(namespace === undefined ? bound.cache.values() : bound.in(namespace)));
+      for (const pod of namespace === undefined ? bound.cache.values() : bound.in(namespace)) pods.push(pod);
     }
     return pods;
   };

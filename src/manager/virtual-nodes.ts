@@ -66,7 +66,7 @@ export class VirtualNodes {
 
   /** One by one: who asks whether there is any does so at each change of a pod. */
   *hostPodsIn(namespace: string): Generator<Pod> {
-    for (const scope of this.scopes()) yield* scope.bound.eachIn(namespace);
+    for (const scope of this.scopes()) yield* scope.bound.in(namespace);
   }
 
   /** Looks at a pod of the host again. */

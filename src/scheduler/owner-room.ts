@@ -1,3 +1,4 @@
+import { entryBytes } from '../kube/cache-account.ts';
 import { CacheRoom, type CacheShare } from '../kube/cache-room.ts';
 import { keyOf, type KubeObject, splitKey } from '../kube/object.ts';
 import { Scale } from '../kube/scale.ts';
@@ -8,9 +9,6 @@ import { bareOwner } from './bare-owner.ts';
 const ROOM_BYTES = 64 * 1024 * 1024;
 /** No namespace takes more than this part of it. */
 const LARGEST_PART = 1 / 4;
-/** An entry of a cache, beside its object and its key. */
-const ENTRY = 256;
-const KEY_CHARACTER = 4;
 const NO_ROOM = 'the owners in its namespace take as much memory as they may, so its labels are not kept';
 
 /**
@@ -29,7 +27,7 @@ export class OwnerRoom {
 
   /** In bytes. */
   weigh(object: TypedObject): number {
-    return ENTRY + KEY_CHARACTER * keyOf(object).length + this.#scale.weigh(object);
+    return entryBytes(keyOf(object)) + this.#scale.weigh(object);
   }
 
   fits(namespace: string, more: number): boolean {

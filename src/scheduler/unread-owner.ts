@@ -1,6 +1,6 @@
 import { cleanText } from '../kube/clean-text.ts';
 import type { Pod } from '../kube/core-v1.ts';
-import type { OwnerChain } from '../placement/owner-chain.ts';
+import type { OwnerChain, TypedObject } from '../placement/owner-chain.ts';
 import { whyBare } from './bare-owner.ts';
 import type { HostView } from './host-view.ts';
 
@@ -17,14 +17,25 @@ export interface UnreadOwner {
 }
 
 export function unreadOwner(chain: OwnerChain, view: Pick<HostView, 'owners' | 'policies'>): UnreadOwner | undefined {
-  const last = chain.at(-1);
-  if (last === undefined || last.kind === 'Pod') return undefined;
-  const { apiVersion, kind, metadata } = last;
+  const last = lastOwner(chain);
+  if (last === undefined) return undefined;
   const policy = view.policies.wantingLabelsOf(last)?.policy;
-  const why = policy === undefined ? undefined : (whyBare(last) ?? view.owners.whyUnread(apiVersion, kind));
+  const why = policy && whyUnread(last, view);
   if (policy === undefined || why === undefined) return undefined;
-  const owner = `its owner ${kind} ${cleanText(metadata.name, LONGEST_NAME)}`;
-  return { policy: `${policy.kind} ${policy.metadata.name}`, owner, why };
+  return { policy: `${policy.kind} ${policy.metadata.name}`, owner: ownerInWords(last), why };
+}
+
+function lastOwner(chain: OwnerChain): TypedObject | undefined {
+  const last = chain.at(-1);
+  return last?.kind === 'Pod' ? undefined : last;
+}
+
+function ownerInWords({ kind, metadata }: TypedObject): string {
+  return `its owner ${kind} ${cleanText(metadata.name, LONGEST_NAME)}`;
+}
+
+function whyUnread(owner: TypedObject, { owners }: Pick<HostView, 'owners'>): string | undefined {
+  return whyBare(owner) ?? owners.whyUnread(owner.apiVersion, owner.kind);
 }
 
 /**
@@ -48,17 +59,16 @@ export function whyRulesNotYet(pod: Pod, view: Pick<HostView, 'owners' | 'polici
 }
 
 /** Its owner cannot be read now, and a policy may choose by that, or by what is above it. */
-function whyHeld(chain: OwnerChain, { owners, policies }: Pick<HostView, 'owners' | 'policies'>): string | undefined {
-  const last = chain.at(-1);
-  if (last === undefined || last.kind === 'Pod') return undefined;
-  const { apiVersion, kind, metadata } = last;
-  const bare = whyBare(last);
-  if (bare === undefined && (!owners.holds(apiVersion, kind) || owners.isRead(last))) return undefined;
+function whyHeld(chain: OwnerChain, view: Pick<HostView, 'owners' | 'policies'>): string | undefined {
+  const { owners, policies } = view;
+  const last = lastOwner(chain);
+  if (last === undefined) return undefined;
+  if (whyBare(last) === undefined && (!owners.holds(last.apiVersion, last.kind) || owners.isRead(last)))
+    return undefined;
   const policy = (policies.wantingLabelsOf(last) ?? policies.mayChooseAbove(last))?.policy;
   if (policy === undefined) return undefined;
-  const owner = `its owner ${kind} ${cleanText(metadata.name, LONGEST_NAME)}`;
-  const why = bare ?? owners.whyUnread(apiVersion, kind) ?? '';
-  return `it is not known whether ${policy.kind} ${policy.metadata.name} is meant for it, as ${owner} cannot be read now, which it waits for (${why})`;
+  const why = whyUnread(last, view) ?? '';
+  return `it is not known whether ${policy.kind} ${policy.metadata.name} is meant for it, as ${ownerInWords(last)} cannot be read now, which it waits for (${why})`;
 }
 
 /** Why it is not known which rules a pod is under, in words, be that for a moment or until somebody grants a right; undefined when it is. */

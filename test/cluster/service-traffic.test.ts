@@ -75,18 +75,25 @@ describe.runIf(can.ok)('requests by the name of a Service', () => {
     ];
   }
 
-  /** A pod that answers with its name, and asks others when it is told to. */
+  /** The container of a pod that answers with its name, and asks others when it is told to. */
+  function answering(...more: string[]): Fields {
+    return {
+      name: 'main',
+      image: IMAGES.agnhost,
+      args: ['netexec', `--http-port=${HTTP}`, ...more],
+      readinessProbe: { httpGet: { path: '/healthz', port: HTTP }, periodSeconds: 1 },
+    };
+  }
+
+  /** Over the nodes that its pods may go to. */
+  function evenly(matchLabels: Fields): Fields[] {
+    const how = { maxSkew: 1, topologyKey: 'kubernetes.io/hostname', whenUnsatisfiable: 'DoNotSchedule' };
+    return [{ ...how, labelSelector: { matchLabels } }];
+  }
+
   async function makePod(name: Name): Promise<Pod> {
     const where = PLACES[name];
-    const containers: Fields[] = [
-      {
-        name: 'main',
-        image: IMAGES.agnhost,
-        args: ['netexec', `--http-port=${HTTP}`, `--udp-port=${UDP}`],
-        ports: [{ name: 'http', containerPort: HTTP }],
-        readinessProbe: { httpGet: { path: '/healthz', port: HTTP }, periodSeconds: 1 },
-      },
-    ];
+    const containers = [{ ...answering(`--udp-port=${UDP}`), ports: [{ name: 'http', containerPort: HTTP }] }];
     // As pods of a StatefulSet have it.
     const more = { hostname: name, subdomain: 'peers' };
     const spec =
@@ -146,15 +153,6 @@ describe.runIf(can.ok)('requests by the name of a Service', () => {
 
   test('from everywhere each pod of a StatefulSet over both members answers by its name', async () => {
     const labels = { app: 'numbered' };
-    const containers: Fields[] = [
-      {
-        name: 'main',
-        image: IMAGES.agnhost,
-        args: ['netexec', `--http-port=${HTTP}`],
-        readinessProbe: { httpGet: { path: '/healthz', port: HTTP }, periodSeconds: 1 },
-      },
-    ];
-    const spread = { maxSkew: 1, topologyKey: 'kubernetes.io/hostname', whenUnsatisfiable: 'DoNotSchedule' };
     await host.apply([
       {
         apiVersion: 'apps/v1',
@@ -167,9 +165,7 @@ describe.runIf(can.ok)('requests by the name of a Service', () => {
           selector: { matchLabels: labels },
           template: {
             metadata: { labels },
-            spec: podSpec(containers, {
-              topologySpreadConstraints: [{ ...spread, labelSelector: { matchLabels: labels } }],
-            }),
+            spec: podSpec([answering()], { topologySpreadConstraints: evenly(labels) }),
           },
         },
       },
@@ -229,17 +225,9 @@ describe.runIf(can.ok)('requests by the name of a Service', () => {
   }, 120_000);
 
   test('no request fails while a Deployment over both members is rolled', async () => {
-    const containers: Fields[] = [
-      {
-        name: 'main',
-        image: IMAGES.agnhost,
-        // It goes on answering for a while after it was told to end, as servers do that take their load seriously.
-        args: ['netexec', `--http-port=${HTTP}`, '--delay-shutdown=10'],
-        readinessProbe: { httpGet: { path: '/healthz', port: HTTP }, periodSeconds: 1 },
-      },
-    ];
+    // It goes on answering for a while after it was told to end, as servers do that take their load seriously.
+    const containers = [answering('--delay-shutdown=10')];
     const labels = { app: 'rolled' };
-    const spread = { maxSkew: 1, topologyKey: 'kubernetes.io/hostname', whenUnsatisfiable: 'DoNotSchedule' };
     await host.apply([
       {
         apiVersion: 'apps/v1',
@@ -253,7 +241,7 @@ describe.runIf(can.ok)('requests by the name of a Service', () => {
             metadata: { labels },
             spec: podSpec(containers, {
               terminationGracePeriodSeconds: 20,
-              topologySpreadConstraints: [{ ...spread, labelSelector: { matchLabels: labels } }],
+              topologySpreadConstraints: evenly(labels),
             }),
           },
         },

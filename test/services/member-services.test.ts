@@ -18,15 +18,6 @@ const waitingPod = (more: object = {}): Pod => ({
   spec: { containers: [{ name: 'app', image: 'busybox' }], ...more },
 });
 
-/** Nothing is written any more. */
-async function atRest(): Promise<void> {
-  let before: number;
-  do {
-    before = world.writes().length;
-    await new Promise((resolve) => setTimeout(resolve, 600));
-  } while (world.writes().length !== before);
-}
-
 it('writes a Service and its slice where pods are, then nothing more, and nothing when it is started anew', async () => {
   world.offer('web', { type: 'LoadBalancer', selector: { app: 'web' } });
   world.lead('web', ['10.0.0.1']);
@@ -34,13 +25,13 @@ it('writes a Service and its slice where pods are, then nothing more, and nothin
   world.run('a');
   const first = world.start();
   await until(() => world.led('web').length === 1);
-  await atRest();
+  await world.atRest();
   expect(world.writes()).toEqual([`POST shop/services`, `POST shop/endpointslices`]);
   expect(first.services.finding()).toMatchObject({ status: 'True', reason: 'Mirrored' });
   await first.stop();
   world.forgetWrites();
   world.start();
-  await atRest();
+  await world.atRest();
   expect(world.writes()).toEqual([]);
   expect(world.copy('other', 'data')).toBeUndefined();
 });
@@ -79,7 +70,7 @@ it('tells the zone of an endpoint as its node has it, also when that gets it lat
   world.start();
   const zone = (): string | undefined => world.slices('web')[0]?.endpoints?.[0]?.zone;
   await until(() => world.led('web').length === 1);
-  await atRest();
+  await world.atRest();
   expect(zone()).toBeUndefined();
   send(world.member, 'PATCH', '/api/v1/nodes/n1', { metadata: { labels: { 'topology.kubernetes.io/zone': 'z1' } } });
   await until(() => zone() === 'z1');
@@ -90,7 +81,7 @@ it('gathers many changes of one Service into few writes', async () => {
   world.run('a');
   world.start();
   await until(() => world.copy('web') !== undefined);
-  await atRest();
+  await world.atRest();
   world.forgetWrites();
   for (let i = 1; i <= 200; i++) {
     world.lead(
@@ -109,7 +100,7 @@ it('never writes the API server of the host, nor what belongs to the cluster its
   world.offer('web', {}, 'default');
   world.start('east', { always: ['default', 'kube-system'] });
   await until(() => world.copy('web', 'default') !== undefined);
-  await atRest();
+  await world.atRest();
   expect(world.writes()).toEqual(['POST default/services']);
 });
 
@@ -133,7 +124,7 @@ it.each([
     const { services } = world.start();
     await until(() => services.finding()?.reason === 'NameTaken');
     world.lead('web', ['10.0.0.1', '10.0.0.2']);
-    await atRest();
+    await world.atRest();
     expect(world.slices('web')).toEqual([]);
     expect(JSON.stringify(world.copy('web'))).toBe(before);
     expect(world.events).toEqual(['Warning NameTaken']);
@@ -240,11 +231,11 @@ it('two MemberClusters that stand for one cluster do not write by turns, and the
   const east = world.start('east', { sharing: ['west'] });
   await until(() => world.led('web').length === 1);
   const west = world.start('west', { sharing: ['east'] });
-  await atRest();
+  await world.atRest();
   world.forgetWrites();
   world.lead('web', ['10.0.0.1', '10.0.0.2']);
   await until(() => world.led('web').length === 2);
-  await atRest();
+  await world.atRest();
   expect(world.writes()).toHaveLength(1);
   expect(world.copy('web')?.metadata.labels).toEqual({ [HOST_LABEL]: 'us', [MEMBER_LABEL]: 'east' });
   await east.stop();
@@ -403,7 +394,7 @@ it('asks the host for nothing that it cannot have, whatever a member says to be 
   show('last', { [HOST_NAMESPACE_ANNOTATION]: 'shop', [HOST_NAME_ANNOTATION]: 'last' });
   world.start();
   await until(() => world.copy('last') === undefined);
-  await atRest();
+  await world.atRest();
   expect(asked()).toBe(1);
   expect(world.writes()).toEqual(['DELETE services/last']);
 });

@@ -300,6 +300,15 @@ export class ServiceWorld {
     return api === this.host ? server.client('host') : server.client('member', this.room);
   }
 
+  /** Nothing is written any more. */
+  async atRest(): Promise<void> {
+    let before: number;
+    do {
+      before = this.writes().length;
+      await new Promise((resolve) => setTimeout(resolve, 600));
+    } while (this.writes().length !== before);
+  }
+
   async close(): Promise<void> {
     for (const running of this.#running) await running.stop();
     for (const server of this.#servers.values()) await server.close();

@@ -9,15 +9,6 @@ afterEach(async () => {
   await world.close();
 });
 
-/** Nothing is written any more. */
-async function atRest(): Promise<void> {
-  let before: number;
-  do {
-    before = world.writes().length;
-    await new Promise((resolve) => setTimeout(resolve, 600));
-  } while (world.writes().length !== before);
-}
-
 it('does not send again a Service that the member stores differently, and puts right what somebody changes of it', async () => {
   // As a webhook does that changes what is sent.
   world.member.fault = (request) => {
@@ -30,16 +21,16 @@ it('does not send again a Service that the member stores differently, and puts r
   world.run('a');
   world.start();
   await until(() => world.copy('web')?.spec?.internalTrafficPolicy === 'Local');
-  await atRest();
+  await world.atRest();
   expect(world.writes()).toEqual(['POST shop/services']);
   const path = '/api/v1/namespaces/shop/services/web';
   send(world.member, 'PATCH', path, { metadata: { annotations: { 'of/others': 'x' } } });
-  await atRest();
+  await world.atRest();
   expect(world.writes()).toHaveLength(1);
   send(world.member, 'PATCH', path, { spec: { ports: [{ port: 81, protocol: 'TCP' }] } });
   await until(() => world.copy('web')?.spec?.ports?.[0]?.port === 80);
   send(world.host, 'PATCH', path, { spec: { ports: [{ port: 82, protocol: 'TCP' }] } });
   await until(() => world.copy('web')?.spec?.ports?.[0]?.port === 82);
-  await atRest();
+  await world.atRest();
   expect(world.writes()).toEqual(['POST shop/services', 'PUT services/web', 'PUT services/web']);
 });

@@ -11,15 +11,6 @@ afterEach(async () => {
   await world.close();
 });
 
-/** Nothing is written any more. */
-async function atRest(): Promise<void> {
-  let before: number;
-  do {
-    before = world.writes().length;
-    await new Promise((resolve) => setTimeout(resolve, 600));
-  } while (world.writes().length !== before);
-}
-
 it('does not send again a slice that the member stores differently, and puts right what somebody changes of it', async () => {
   // As a webhook does that changes what is sent.
   world.member.fault = (request) => {
@@ -33,14 +24,14 @@ it('does not send again a slice that the member stores differently, and puts rig
   world.run('a');
   world.start();
   await until(() => world.led('web').length === 1);
-  await atRest();
+  await world.atRest();
   expect(world.writes()).toEqual(['POST shop/services', 'POST shop/endpointslices']);
   const path = `/apis/discovery.k8s.io/v1/namespaces/shop/endpointslices/${world.slices('web')[0]?.metadata.name ?? ''}`;
   send(world.member, 'PATCH', path, { endpoints: [{ addresses: ['10.0.0.9'] }] });
   await until(() => world.led('web').join() === '10.0.0.1');
   world.lead('web', ['10.0.0.1', '10.0.0.2']);
   await until(() => world.led('web').length === 2);
-  await atRest();
+  await world.atRest();
   expect(world.writes()).toHaveLength(4);
 });
 

@@ -295,8 +295,8 @@ export class GangKeeper {
     this.#record(key, pods, 'GangTimedOut', `not all pods of the gang got a node in ${at} in time. ${words}`);
     // By those that are late the gang is known to give up: they go last, or who goes on from here would keep the others.
     const isLate = (pod: Pod): number => Number(overdue.includes(pod));
-    const inTurn = evictions.inTurn(owned).toSorted((a, b) => this.#keptAt(a) - this.#keptAt(b));
-    const lateLast = inTurn.toSorted((a, b) => isLate(a) - isLate(b));
+    const keptAt = (pod: Pod): number => this.#keptLast.get(uidOf(pod)) ?? 0;
+    const lateLast = evictions.inTurn(owned).toSorted((a, b) => isLate(a) - isLate(b) || keptAt(a) - keptAt(b));
     const isStillToGo = (live: Pod): boolean => this.#isStillToGo(key, live, overdue);
     let gone = 0;
     let isHeld = false;
@@ -318,10 +318,6 @@ export class GangKeeper {
     }
     if (isHeld) return HELD_MS;
     return owned.length > 0 ? LOOK_MS : PATIENCE_MS;
-  }
-
-  #keptAt(pod: Pod): number {
-    return this.#keptLast.get(uidOf(pod)) ?? 0;
   }
 
   /** Whether the gang gives up still for one of those that were late, as far as the caches tell and `live`, which is one of its pods. */

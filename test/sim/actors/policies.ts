@@ -1,6 +1,8 @@
 import type { JsonObject } from '../../../src/kube/json-equal.ts';
 import { edited } from '../placement-rules.ts';
+import type { Random } from '../random.ts';
 import type { Scene } from '../scene.ts';
+import type { SimObject } from '../sim-cluster.ts';
 import { pathOf } from '../workload-controllers.ts';
 import type { Acts } from './act.ts';
 
@@ -10,6 +12,12 @@ const FOR_ALL = `${KINDS}/clusterplacementpolicies`;
 function allPolicies({ world: { host } }: Scene): string[] {
   const ofNamespaces = host.list(`${KINDS}/placementpolicies`).map((one) => pathOf(one, `${KINDS}/placementpolicies`));
   return [...ofNamespaces, ...host.list(FOR_ALL).map(({ metadata }) => `${FOR_ALL}/${metadata.name}`)];
+}
+
+function onePolicy(scene: Scene, random: Random): { path: string; policy: SimObject } | undefined {
+  const path = random.pick(allPolicies(scene));
+  const policy = path === undefined ? undefined : scene.world.host.get(path);
+  return path === undefined || policy === undefined ? undefined : { path, policy };
 }
 
 /** Those who write policies. */
@@ -38,9 +46,9 @@ export const POLICIES = {
     weight: 0,
     act: (scene, random) => {
       const { host } = scene.world;
-      const path = random.pick(allPolicies(scene));
-      const policy = path === undefined ? undefined : host.get(path);
-      if (path === undefined || policy === undefined) return undefined;
+      const found = onePolicy(scene, random);
+      if (found === undefined) return undefined;
+      const { path, policy } = found;
       const now = edited(policy, random);
       host.replace('admin', path, now);
       return `admin edits ${path}: ${JSON.stringify((now['spec'] as JsonObject)['placement'])}`;
@@ -50,9 +58,9 @@ export const POLICIES = {
     weight: 0,
     act: (scene, random) => {
       const { host } = scene.world;
-      const path = random.pick(allPolicies(scene));
-      const policy = path === undefined ? undefined : host.get(path);
-      if (path === undefined || policy === undefined) return undefined;
+      const found = onePolicy(scene, random);
+      if (found === undefined) return undefined;
+      const { path, policy } = found;
       host.remove('admin', path);
       const { apiVersion, kind, spec } = policy;
       const { name, namespace } = policy.metadata;
